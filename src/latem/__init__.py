@@ -1,0 +1,78 @@
+"""latem: name classes you have no pictures of.
+
+Learns which images fit which class descriptions, so that it can name classes it has never seen
+an image of. Implements *Latent Embeddings for Zero-shot Classification* (Xian et al., CVPR 2016).
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from latem.datasets import (
+        Split,
+        ZeroShotDataset,
+        load_emoji,
+        make_latent_world,
+        read_folder,
+    )
+    from latem.embeddings import ClassEmbeddings, as_class_embeddings
+    from latem.metrics import (
+        confusion_matrix,
+        mean_class_accuracy,
+        per_class_accuracy,
+        top_k_accuracy,
+    )
+    from latem.models import EpochInfo, LatEm, ZeroShotClassifier, load
+    from latem.storage import FileFormatError
+
+__version__ = "0.1.0"
+
+# Imported when first used, so that `import latem` is quick.
+_HOMES = {
+    "latem.datasets": ("Split", "ZeroShotDataset", "load_emoji", "make_latent_world", "read_folder"),
+    "latem.embeddings": ("ClassEmbeddings", "as_class_embeddings"),
+    "latem.metrics": (
+        "confusion_matrix",
+        "mean_class_accuracy",
+        "per_class_accuracy",
+        "top_k_accuracy",
+    ),
+    "latem.models": ("EpochInfo", "LatEm", "ZeroShotClassifier", "load"),
+    "latem.storage": ("FileFormatError",),
+}
+_ROOMS = ("datasets", "embeddings", "metrics", "models", "storage")
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ClassEmbeddings",
+    "EpochInfo",
+    "FileFormatError",
+    "LatEm",
+    "Split",
+    "ZeroShotClassifier",
+    "ZeroShotDataset",
+    "__version__",
+    "as_class_embeddings",
+    "confusion_matrix",
+    "load",
+    "load_emoji",
+    "make_latent_world",
+    "mean_class_accuracy",
+    "per_class_accuracy",
+    "read_folder",
+    "top_k_accuracy",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"latem.{name}")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'latem' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

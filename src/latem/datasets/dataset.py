@@ -1,0 +1,128 @@
+"""`ZeroShotDataset`: images of some classes, descriptions of more, and class-disjoint splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from latem.embeddings.table import ClassEmbeddings
+
+
+@dataclass(frozen=True)
+class Split:
+    """Class-disjoint division of a dataset.
+
+    Attributes
+    ----------
+    train, val, test : tuple of class names
+        Classes to learn from, to choose hyper-parameters on, and to be named unseen.
+    held_out : tuple of int
+        Row numbers of images of train and val classes that are kept for the generalised
+        setting and never learned from.
+    """
+
+    train: tuple[Any, ...]
+    val: tuple[Any, ...]
+    test: tuple[Any, ...]
+    held_out: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        owner: dict[Any, str] = {}
+        for part in ("train", "val", "test"):
+            names = tuple(getattr(self, part))
+            object.__setattr__(self, part, names)
+            for name in names:
+                if name in owner:
+                    where = part if owner[name] == part else f"{owner[name]} and {part}"
+                    raise ValueError(f"A split names class {name!r} twice, in {where}.")
+                owner[name] = part
+        object.__setattr__(self, "held_out", tuple(int(row) for row in self.held_out))
+
+
+@dataclass(frozen=True)
+class ZeroShotDataset:
+    """Features and labels of images, class tables, and splits.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_images, n_features)
+        May be a memory map.
+    labels : ndarray of shape (n_images,)
+        Class names.
+    embeddings : dict of str to ClassEmbeddings
+        Class tables by name, such as "att"; each describes every class of the splits.
+    splits : dict of str to Split
+    images : ndarray of shape (n_images,), optional
+        Path or name of each image.
+    name : str
+    info : dict
+        Provenance: licence, source, what the features are.
+    """
+
+    features: np.ndarray
+    labels: np.ndarray
+    embeddings: Mapping[str, ClassEmbeddings]
+    splits: Mapping[str, Split]
+    images: np.ndarray | None = None
+    name: str = ""
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n = len(self.features)
+        if self.features.ndim != 2:
+            raise ValueError(f"Features must be images × features, not {self.features.shape}.")
+        if len(self.labels) != n:
+            raise ValueError(f"There are {n} rows of features but {len(self.labels)} labels.")
+        if self.images is not None and len(self.images) != n:
+            raise ValueError(f"There are {n} rows of features but {len(self.images)} image names.")
+
+    def __repr__(self) -> str:
+        title = f"{self.name!r}, " if self.name else ""
+        return (
+            f"ZeroShotDataset({title}{self.features.shape[0]} images × {self.features.shape[1]} "
+            f"features, {len(self.classes)} classes, embeddings: {', '.join(self.embeddings)})"
+        )
+
+    @property
+    def classes(self) -> np.ndarray:
+        """Classes that have images, sorted."""
+        return np.unique(self.labels)
+
+    def split(self, name: str = "standard") -> Split:
+        """Split by name."""
+        if name not in self.splits:
+            raise ValueError(
+                f"The dataset has no split {name!r}; it has {', '.join(self.splits) or 'none'}."
+            )
+        return self.splits[name]
+
+    def rows(self, classes: Iterable[Any]) -> np.ndarray:
+        """Row numbers of all images of some classes, in order."""
+        return np.flatnonzero(np.isin(self.labels, list(classes)))
+
+    def training(
+        self, split: str = "standard", *, val: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Features and labels to learn from: the train classes and, if `val`, the val classes.
+
+        Images held out for the generalised setting are left out.
+        """
+        chosen = self.split(split)
+        rows = self.rows(chosen.train + chosen.val if val else chosen.train)
+        rows = rows[~np.isin(rows, chosen.held_out)]
+        return self.features[rows], self.labels[rows]
+
+    def validation(self, split: str = "standard") -> tuple[np.ndarray, np.ndarray]:
+        """Features and labels of the val classes, without held-out images."""
+        chosen = self.split(split)
+        rows = self.rows(chosen.val)
+        rows = rows[~np.isin(rows, chosen.held_out)]
+        return self.features[rows], self.labels[rows]
+
+    def testing(self, split: str = "standard") -> tuple[np.ndarray, np.ndarray]:
+        """Features and labels of the unseen (test) classes."""
+        rows = self.rows(self.split(split).test)
+        return self.features[rows], self.labels[rows]

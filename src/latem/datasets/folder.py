@@ -1,0 +1,123 @@
+"""The dataset folder: a format a person can make by hand and a program can memory-map.
+
+::
+
+    birds/
+      dataset.toml          name, licence, source, what the features are
+      features.npy          (n_images, n_features); row i belongs to line i of images.csv
+      images.csv            columns: image (path or name; may be empty), class
+      embeddings/att.csv    first column `class`, then one column per dimension
+      splits/standard.toml  train, val, test: lists of classes; optional held_out: row numbers
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from latem.datasets.dataset import Split, ZeroShotDataset
+from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def read_folder(path: str | PathLike[str]) -> ZeroShotDataset:
+    """Dataset from a dataset folder; the features are memory-mapped, not read.
+
+    Parameters
+    ----------
+    path : path of the folder
+
+    Returns
+    -------
+    ZeroShotDataset
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no dataset folder {str(folder)!r}.")
+    info = _read_toml(folder / "dataset.toml")
+    features = _read_features(folder / "features.npy")
+    images, labels = _read_images(folder / "images.csv")
+    if len(labels) != len(features):
+        raise ValueError(
+            f"{folder}: features.npy has {len(features)} rows but images.csv has {len(labels)} "
+            f"lines after its header; they must match one to one."
+        )
+    tables = sorted(p for p in folder.glob("embeddings/*") if p.suffix.lower() in TABLE_SUFFIXES)
+    splits = sorted(folder.glob("splits/*.toml"))
+    return ZeroShotDataset(
+        features=features,
+        labels=labels,
+        embeddings={table.stem: ClassEmbeddings.read(table) for table in tables},
+        splits={split.stem: _read_split(split) for split in splits},
+        images=images,
+        name=str(info.get("name", folder.name)),
+        info=info,
+    )
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"A dataset folder needs {path.name}: {path} is missing.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not valid TOML: {error}.") from None
+
+
+def _read_features(path: Path) -> np.ndarray:
+    try:
+        features = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"A dataset folder needs {path.name}: {path} is missing.") from None
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{path} is not a readable .npy array: {error}.") from None
+    if features.ndim != 2 or features.dtype.kind != "f":
+        raise ValueError(
+            f"{path} must hold floating-point numbers, images × features, not "
+            f"{features.dtype} of shape {features.shape}."
+        )
+    return features
+
+
+def _read_images(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            lines = csv.DictReader(file)
+            if not lines.fieldnames or not {"image", "class"} <= set(lines.fieldnames):
+                raise ValueError(f"{path} needs the columns 'image' and 'class'.")
+            images, labels = [], []
+            for line in lines:
+                if not line["class"]:
+                    raise ValueError(f"{path}, line {lines.line_num}: the class is missing.")
+                images.append(line["image"] or "")
+                labels.append(line["class"])
+    except FileNotFoundError:
+        raise FileNotFoundError(f"A dataset folder needs {path.name}: {path} is missing.") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text; save it as 'CSV UTF-8'.") from None
+    return np.array(images), np.array(labels)
+
+
+def _read_split(path: Path) -> Split:
+    content = _read_toml(path)
+    try:
+        return Split(
+            train=content["train"],
+            val=content.get("val", ()),
+            test=content["test"],
+            held_out=content.get("held_out", ()),
+        )
+    except KeyError as error:
+        raise ValueError(f"{path} lacks {error}: it needs lists of classes.") from None
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from None

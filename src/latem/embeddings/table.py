@@ -1,0 +1,473 @@
+"""`ClassEmbeddings`: a labelled table of class descriptions.
+
+Each class has a name and a vector: attribute strengths (`att`), a word vector (`w2v`, `glo`), its
+place in a hierarchy (`hie`), the embedding of a sentence (`text`). A model needs nothing else to
+know a class, so new rows can be added to a table after training.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+_SHOWN = 5
+_TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
+_PARQUET_SUFFIXES = (".parquet", ".pq")
+TABLE_SUFFIXES = _TEXT_SUFFIXES + _PARQUET_SUFFIXES
+
+
+class ClassEmbeddings:
+    """Class names and their vectors; unchangeable once made.
+
+    Parameters
+    ----------
+    names : sequence of str or of int
+        One name per class, all different.
+    vectors : array-like of shape (n_classes, n_dimensions)
+        Finite numbers.
+    name : str
+        The embedding's own name, such as "att".
+    columns : sequence of str, optional
+        What the dimensions are called, such as the attributes' names.
+
+    Attributes
+    ----------
+    names : ndarray of shape (n_classes,)
+    vectors : ndarray of shape (n_classes, n_dimensions), float64, read-only
+    name : str
+    columns : tuple of str, or None
+
+    Examples
+    --------
+    >>> table = ClassEmbeddings(["zebra", "horse"], [[1, 1], [0, 1]], columns=["striped", "hoofed"])
+    >>> table
+    ClassEmbeddings(2 classes × 2 dimensions)
+    >>> table["zebra"]
+    array([1., 1.])
+    >>> table.select(["horse"]).to_frame()
+           striped  hoofed
+    class
+    horse      0.0     1.0
+    """
+
+    names: np.ndarray
+    vectors: np.ndarray
+    name: str
+    columns: tuple[str, ...] | None
+
+    def __init__(
+        self,
+        names: Iterable[Any],
+        vectors: Any,
+        *,
+        name: str = "",
+        columns: Sequence[Any] | None = None,
+    ):
+        self.names = _check_names(list(names))
+        self.name = name
+        self.vectors = _check_vectors(vectors, self.names, columns)
+        self.columns = _check_columns(columns, self.vectors.shape[1])
+        self._index = {key: i for i, key in enumerate(self.names.tolist())}
+
+    # -- making one ---------------------------------------------------------------------------
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame, *, name: str = "") -> ClassEmbeddings:
+        """From a DataFrame whose index, or whose column `class`, holds the class names."""
+        if "class" in frame.columns:
+            frame = frame.set_index("class")
+        if frame.columns.has_duplicates:
+            doubled = frame.columns[frame.columns.duplicated()].unique().tolist()
+            raise ValueError(f"The table names these columns twice: {_some(doubled)}.")
+        return cls(frame.index, frame.to_numpy(object), name=name, columns=list(frame.columns))
+
+    @classmethod
+    def from_dict(cls, vectors: Mapping[Any, Any], *, name: str = "") -> ClassEmbeddings:
+        """From a mapping class name → vector (or → mapping of column to value).
+
+        >>> ClassEmbeddings.from_dict({"zebra": {"striped": 1}, "horse": {"striped": 0}}).columns
+        ('striped',)
+        """
+        rows = list(vectors.values())
+        if rows and all(isinstance(row, Mapping) for row in rows):
+            columns = list(rows[0])
+            for key, row in vectors.items():
+                odd = set(columns) ^ set(row)
+                if odd:
+                    raise ValueError(
+                        f"Class {key!r} does not have the same columns as "
+                        f"{next(iter(vectors))!r}: {_some(sorted(map(str, odd)))}."
+                    )
+            values = [[row[column] for column in columns] for row in rows]
+            return cls(vectors, values, name=name, columns=columns)
+        return cls(vectors, rows, name=name)
+
+    @classmethod
+    def read(cls, path: str | PathLike[str], *, name: str | None = None) -> ClassEmbeddings:
+        """From a CSV, TSV or Parquet file: a column of class names, then one per dimension.
+
+        In a text file the first column is the class, whatever its header says; commas,
+        semicolons and tabs are recognised. The table is called after the file unless `name`
+        is given.
+        """
+        path = Path(path)
+        if not path.is_file():
+            raise FileNotFoundError(f"There is no class table {str(path)!r}.")
+        name = path.stem if name is None else name
+        suffix = path.suffix.lower()
+        if suffix in _TEXT_SUFFIXES:
+            names, columns, values = _read_text(path)
+            try:
+                return cls(names, values, name=name, columns=columns)
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from None
+        if suffix in _PARQUET_SUFFIXES:
+            return cls.from_frame(_read_parquet(path), name=name)
+        raise ValueError(
+            f"{path}: a class table is one of {', '.join(TABLE_SUFFIXES)}, not {suffix or 'this'}."
+        )
+
+    # -- looking at one -----------------------------------------------------------------------
+
+    @property
+    def n_dimensions(self) -> int:
+        """Width of the vectors."""
+        return self.vectors.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return _plain(name) in self._index
+
+    def __getitem__(self, name: Any) -> np.ndarray:
+        return self.vectors[self.positions([name])[0]]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ClassEmbeddings):
+            return NotImplemented
+        return (
+            self.name == other.name
+            and self.columns == other.columns
+            and self.names.tolist() == other.names.tolist()
+            and np.array_equal(self.vectors, other.vectors)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        title = f"{self.name!r}, " if self.name else ""
+        return f"ClassEmbeddings({title}{len(self)} classes × {self.n_dimensions} dimensions)"
+
+    def __deepcopy__(self, memo: dict) -> ClassEmbeddings:
+        return self  # unchangeable: cloned estimators share one table
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        self.vectors.flags.writeable = False
+        self.names.flags.writeable = False
+
+    def to_frame(self) -> pd.DataFrame:
+        """As a DataFrame with the class names as index."""
+        index = pd.Index(self.names, name="class")
+        return pd.DataFrame(self.vectors.copy(), index=index, columns=self._column_list())
+
+    def positions(self, names: Iterable[Any]) -> np.ndarray:
+        """Row numbers of some classes; an unknown name is an error that suggests near ones."""
+        wanted = [_plain(name) for name in names]
+        missing = [name for name in wanted if name not in self._index]
+        if missing:
+            raise ValueError(
+                f"The class table{f' {self.name!r}' if self.name else ''} has no rows for "
+                f"{_some(missing)}{self._hint(missing[0])}"
+            )
+        return np.array([self._index[name] for name in wanted], dtype=np.intp)
+
+    # -- deriving another ---------------------------------------------------------------------
+
+    def select(self, names: Iterable[Any]) -> ClassEmbeddings:
+        """Table of just these classes, in this order."""
+        rows = self.positions(names)
+        return self._with(self.names[rows], self.vectors[rows])
+
+    def l2(self) -> ClassEmbeddings:
+        """Table with every vector divided by its Euclidean length."""
+        return self._with(self.names, self.unit_vectors())
+
+    def unit_vectors(self) -> np.ndarray:
+        """Vectors divided by their Euclidean lengths."""
+        largest = np.abs(self.vectors).max(axis=1, keepdims=True)
+        zero = self.names[largest[:, 0] == 0].tolist()
+        if zero:
+            raise ValueError(
+                f"The vectors of {_some(zero)} are all zero and have no direction to normalise; "
+                f"describe those classes or leave them out."
+            )
+        scaled = self.vectors / largest  # guards the squares against overflow and underflow
+        return scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+
+    def concat(self, other: ClassEmbeddings) -> ClassEmbeddings:
+        """Early fusion (*cnc*): normalise each part, join side by side, normalise.
+
+        Both tables must describe the same classes; rows are matched by name.
+
+        >>> att = ClassEmbeddings(["a", "b"], [[3, 4], [1, 0]], name="att")
+        >>> glo = ClassEmbeddings(["b", "a"], [[2.0], [5.0]], name="glo")
+        >>> att.concat(glo)
+        ClassEmbeddings('att+glo', 2 classes × 3 dimensions)
+        """
+        other = as_class_embeddings(other)
+        lone = set(self._index) ^ set(other._index)
+        if lone:
+            raise ValueError(
+                f"Tables {self.name!r} and {other.name!r} do not describe the same classes: only "
+                f"one of them has {_some(sorted(lone, key=str))}; select common names first."
+            )
+        parts = [self.unit_vectors(), other.select(self.names).unit_vectors()]
+        names = [table.name or f"part{i}" for i, table in enumerate((self, other), start=1)]
+        columns = None
+        if self.columns is not None or other.columns is not None:
+            columns = [
+                f"{name}:{column}"
+                for name, table in zip(names, (self, other), strict=True)
+                for column in table._column_list()
+            ]
+        joined = np.concatenate(parts, axis=1)
+        table = ClassEmbeddings(self.names, joined, name="+".join(names), columns=columns)
+        return table.l2()
+
+    def match_columns(self, table: ClassEmbeddings) -> ClassEmbeddings:
+        """`table` with its columns in the order of this one's.
+
+        Named columns are matched by name, unnamed ones by place.
+        """
+        if self.columns is not None and table.columns is not None:
+            missing = [column for column in self.columns if column not in set(table.columns)]
+            extra = [column for column in table.columns if column not in set(self.columns)]
+            if missing or extra:
+                raise ValueError(
+                    "The new class table needs the columns of the one the model was trained with"
+                    + (f"; it lacks {_some(missing)}" if missing else "")
+                    + (f"; it also has {_some(extra)}" if extra else "")
+                    + "."
+                )
+            place = {column: i for i, column in enumerate(table.columns)}
+            order = [place[column] for column in self.columns]
+            return ClassEmbeddings(
+                table.names, table.vectors[:, order], name=table.name, columns=self.columns
+            )
+        if table.n_dimensions != self.n_dimensions:
+            raise ValueError(
+                f"The new class table has {table.n_dimensions} columns, but the model was trained "
+                f"with {self.n_dimensions}."
+            )
+        return table
+
+    def _with(self, names: Any, vectors: np.ndarray) -> ClassEmbeddings:
+        return ClassEmbeddings(names, vectors, name=self.name, columns=self.columns)
+
+    def _column_list(self) -> list[str]:
+        if self.columns is not None:
+            return list(self.columns)
+        return [f"{self.name or 'dim'}_{i:03d}" for i in range(self.n_dimensions)]
+
+    def _hint(self, missing: Any) -> str:
+        if type(missing) is not type(self.names[0].item()):
+            return (
+                f"; its names are of type {type(self.names[0].item()).__name__} "
+                f"(such as {self.names[0].item()!r}), not {type(missing).__name__}."
+            )
+        near = difflib.get_close_matches(str(missing), map(str, self._index), n=1)
+        return f"; did you mean {near[0]!r}?" if near else "."
+
+
+TableLike: TypeAlias = (
+    "ClassEmbeddings | pd.DataFrame | Mapping[Any, Any] | tuple[Any, Any] | str | PathLike[str]"
+)
+
+
+def as_class_embeddings(table: Any) -> ClassEmbeddings:
+    """Table from whatever stands for one: a table, DataFrame, dict, (names, array) or path."""
+    if isinstance(table, ClassEmbeddings):
+        return table
+    if isinstance(table, pd.DataFrame):
+        return ClassEmbeddings.from_frame(table)
+    if isinstance(table, Mapping):
+        return ClassEmbeddings.from_dict(table)
+    if isinstance(table, str | PathLike):
+        return ClassEmbeddings.read(table)
+    if isinstance(table, tuple) and len(table) == 2:
+        return ClassEmbeddings(*table)
+    raise TypeError(
+        "A class table is a ClassEmbeddings, a DataFrame indexed by class, a dict of class → "
+        f"vector, a pair (names, array) or a path, not {type(table).__name__}."
+    )
+
+
+# -- checks -----------------------------------------------------------------------------------
+
+
+def _plain(name: Any) -> Any:
+    return name.item() if isinstance(name, np.generic) else name
+
+
+def _some(values: Sequence[Any]) -> str:
+    """The first few of a list, as text."""
+    shown = ", ".join(repr(value) for value in values[:_SHOWN])
+    return shown + (f" and {len(values) - _SHOWN} more" if len(values) > _SHOWN else "")
+
+
+def _check_names(names: list[Any]) -> np.ndarray:
+    plain = [_plain(name) for name in names]
+    if not plain:
+        raise ValueError("A class table needs at least one class.")
+    kinds = {type(name) for name in plain}
+    if kinds - {str, int, float, bool} or len(kinds) > 1:
+        odd = next(n for n in plain if type(n) is not type(plain[0]) or type(n) not in _NAME_TYPES)
+        raise TypeError(
+            f"Class names must all be str or all be numbers, but {plain[0]!r} is "
+            f"{type(plain[0]).__name__} and {odd!r} is {type(odd).__name__}."
+        )
+    seen: dict[Any, int] = {}
+    for row, name in enumerate(plain):
+        if name != name or name == "":
+            raise ValueError(f"Row {row} has no class name.")
+        if name in seen:
+            raise ValueError(
+                f"Class {name!r} stands twice in the table, in rows {seen[name]} and {row}; "
+                f"keep one of them."
+            )
+        seen[name] = row
+    array = np.array(plain)
+    array.flags.writeable = False
+    return array
+
+
+_NAME_TYPES = (str, int, float, bool)
+
+
+def _check_vectors(vectors: Any, names: np.ndarray, columns: Sequence[Any] | None) -> np.ndarray:
+    if not isinstance(vectors, np.ndarray):
+        vectors = [list(row) if np.ndim(row) else [row] for row in vectors]
+        if len(vectors) == len(names):
+            _check_ragged(vectors, names)
+        vectors = np.array(vectors, dtype=object if _has_text(vectors) else None)
+    if vectors.ndim != 2:
+        raise ValueError(
+            f"Class vectors must form a table of classes × dimensions, not an array of shape "
+            f"{vectors.shape}."
+        )
+    if len(vectors) != len(names):
+        raise ValueError(f"There are {len(names)} class names but {len(vectors)} class vectors.")
+    if vectors.shape[1] == 0:
+        raise ValueError("Class vectors need at least one dimension.")
+
+    def place(row: int, column: int) -> str:
+        title = column if columns is None else repr(columns[column])
+        return f"class {names[row].item()!r}, column {title}"
+
+    try:
+        numbers = np.array(vectors, dtype=np.float64)
+    except (TypeError, ValueError):
+        for row, column in np.ndindex(*vectors.shape):
+            if _number(vectors[row, column]) is None:
+                raise ValueError(
+                    f"The table needs numbers, but {place(row, column)} holds "
+                    f"{vectors[row, column]!r}."
+                ) from None
+        raise
+    bad = np.argwhere(~np.isfinite(numbers))
+    if len(bad):
+        row, column = bad[0]
+        more = f" (and {len(bad) - 1} more cells)" if len(bad) > 1 else ""
+        raise ValueError(
+            f"The table needs a finite number for {place(row, column)}, but holds "
+            f"{numbers[row, column]}{more}; fill it in or drop the column."
+        )
+    numbers.flags.writeable = False
+    return numbers
+
+
+def _check_ragged(rows: list[list], names: np.ndarray) -> None:
+    for row, values in enumerate(rows):
+        if len(values) != len(rows[0]):
+            raise ValueError(
+                f"Class {names[row].item()!r} has {len(values)} values, but "
+                f"{names[0].item()!r} has {len(rows[0])}; every class needs the same columns."
+            )
+
+
+def _has_text(rows: list[list]) -> bool:
+    return any(isinstance(value, str) for row in rows for value in row)
+
+
+def _number(cell: Any) -> float | None:
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        return None
+
+
+def _check_columns(columns: Sequence[Any] | None, width: int) -> tuple[str, ...] | None:
+    if columns is None:
+        return None
+    titles = tuple(str(column) for column in columns)
+    if len(titles) != width:
+        raise ValueError(f"There are {len(titles)} column names but {width} columns.")
+    if len(set(titles)) != width:
+        doubled = sorted({title for title in titles if titles.count(title) > 1})
+        raise ValueError(f"The table names these columns twice: {_some(doubled)}.")
+    return titles
+
+
+# -- files ------------------------------------------------------------------------------------
+
+
+def _read_text(path: Path) -> tuple[list[str], list[str], np.ndarray]:
+    """Class names, column names and cells of a delimited text file."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            head = file.readline()
+            delimiter = max("\t,;", key=head.count)
+            file.seek(0)
+            lines = csv.reader(file, delimiter=delimiter, strict=True)
+            header = next(lines, [])
+            names, rows = [], []
+            for cells in lines:
+                if not cells:
+                    continue
+                if len(cells) != len(header):
+                    raise ValueError(
+                        f"{path}, line {lines.line_num} (class {cells[0]!r}): {len(cells)} cells, "
+                        f"but the header has {len(header)}."
+                    )
+                names.append(cells[0])
+                rows.append(cells[1:])
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text; save it as 'CSV UTF-8'.") from None
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {lines.line_num}: {error}.") from None
+    if not rows:
+        raise ValueError(f"{path} holds no classes: a header and one line per class are needed.")
+    if len(header) < 2:
+        raise ValueError(f"{path} needs a column of class names and at least one of numbers.")
+    return names, header[1:], np.array(rows, dtype=object)
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    try:
+        frame = pd.read_parquet(path)
+    except ImportError:
+        raise ImportError(
+            f"Reading {path} needs pyarrow: pip install 'latem[parquet]'."
+        ) from None
+    if "class" not in frame.columns and isinstance(frame.index, pd.RangeIndex):
+        frame = frame.set_index(frame.columns[0])
+    return frame

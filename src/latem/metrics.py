@@ -1,0 +1,142 @@
+"""How well a model names classes.
+
+The paper's measure is *mean per-class* top-1 accuracy: the accuracy is taken for each class and
+then averaged over classes, so that a class with many images counts no more than one with few.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn import metrics
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+__all__ = ["confusion_matrix", "mean_class_accuracy", "per_class_accuracy", "top_k_accuracy"]
+
+
+def per_class_accuracy(y_true: Any, y_pred: Any) -> pd.Series:
+    """Share of each true class's images that were given that class.
+
+    >>> per_class_accuracy(["cat", "cat", "dog"], ["cat", "dog", "dog"])
+    cat    0.5
+    dog    1.0
+    dtype: float64
+    """
+    y_true, y_pred = _check_labels(y_true, y_pred)
+    return _mean_by_class(y_true, y_true == y_pred)
+
+
+def mean_class_accuracy(y_true: Any, y_pred: Any) -> float:
+    """Mean over the true classes of the share of their images named rightly.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_samples,)
+        Class names.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> mean_class_accuracy(["cat", "cat", "cat", "dog"], ["cat", "cat", "cat", "cat"])
+    0.5
+    """
+    return float(per_class_accuracy(y_true, y_pred).mean())
+
+
+def top_k_accuracy(y_true: Any, scores: Any, classes: Any, k: int = 5) -> float:
+    """Mean over the true classes of the share of images whose class is among the k best scores.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class names, each one of `classes`.
+    scores : array-like of shape (n_samples, n_classes)
+        As returned by `decision_function(X, classes)`.
+    classes : array-like of shape (n_classes,)
+        Names of the columns of `scores`.
+    k : int
+
+    Returns
+    -------
+    float
+        Between 0 and 1. Of equal scores the first column counts as better.
+
+    Examples
+    --------
+    >>> top_k_accuracy(["b"], [[0.3, 0.2, 0.1]], ["a", "b", "c"], k=2)
+    1.0
+    """
+    y_true, classes, scores = column_or_1d(y_true), column_or_1d(classes), np.asarray(scores)
+    if scores.shape != (len(y_true), len(classes)):
+        raise ValueError(
+            f"scores must have one row per label and one column per class, "
+            f"({len(y_true)}, {len(classes)}), but have shape {scores.shape}."
+        )
+    if not len(y_true):
+        raise ValueError("There are no labels to compare.")
+    if not 1 <= k <= len(classes):
+        raise ValueError(f"k must be between 1 and {len(classes)}, but is {k}.")
+    place = {name: i for i, name in enumerate(classes.tolist())}
+    strange = [name for name in np.unique(y_true).tolist() if name not in place]
+    if strange:
+        raise ValueError(f"y_true holds {strange[:5]}, which are not among the classes.")
+    column = np.array([place[name] for name in y_true.tolist()])
+    own = scores[np.arange(len(column)), column]
+    ahead = (scores > own[:, None]).sum(axis=1)
+    earlier = np.arange(scores.shape[1]) < column[:, None]
+    ahead += ((scores == own[:, None]) & earlier).sum(axis=1)
+    return float(_mean_by_class(y_true, ahead < k).mean())
+
+
+def confusion_matrix(y_true: Any, y_pred: Any, classes: Any = None) -> pd.DataFrame:
+    """How often images of each class (row) were given each class (column).
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_samples,)
+        Class names.
+    classes : array-like, optional
+        Which classes, in which order; by default all that occur, sorted.
+
+    Returns
+    -------
+    DataFrame of counts
+
+    Examples
+    --------
+    >>> confusion_matrix(["cat", "cat", "dog"], ["cat", "dog", "dog"])
+    predicted  cat  dog
+    true
+    cat          1    1
+    dog          0    1
+    """
+    y_true, y_pred = _check_labels(y_true, y_pred)
+    found = np.unique(np.concatenate([y_true, y_pred]))
+    names = found if classes is None else column_or_1d(classes)
+    strange = np.setdiff1d(found, names)
+    if len(strange):
+        raise ValueError(f"Labels {strange[:5].tolist()} are not among the classes.")
+    counts = metrics.confusion_matrix(y_true, y_pred, labels=names)
+    return pd.DataFrame(
+        counts, index=pd.Index(names, name="true"), columns=pd.Index(names, name="predicted")
+    )
+
+
+def _check_labels(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
+    y_true, y_pred = column_or_1d(y_true), column_or_1d(y_pred)
+    check_consistent_length(y_true, y_pred)
+    if not len(y_true):
+        raise ValueError("There are no labels to compare.")
+    return y_true, y_pred
+
+
+def _mean_by_class(y_true: np.ndarray, right: np.ndarray) -> pd.Series:
+    names, codes = np.unique(y_true, return_inverse=True)
+    share = np.bincount(codes, weights=right) / np.bincount(codes)
+    return pd.Series(share, index=names)

@@ -1,0 +1,8 @@
+"""Models: scikit-learn classifiers that can name unseen classes."""
+
+from latem.models.base import ZeroShotClassifier
+from latem.models.files import load
+from latem.models.latem import LatEm
+from latem.models.training import EpochInfo
+
+__all__ = ["EpochInfo", "LatEm", "ZeroShotClassifier", "load"]

@@ -1,0 +1,125 @@
+"""Scaling of image features: fitted on training images, carried along with the model.
+
+The paper's text says z-score; its authors' released code divides by the largest entry of the
+z-scored training matrix as well, and the published step sizes belong to that scale ("zmax").
+Every kind has one form, ``(x - shift) * scale``, followed for "l2" by division by the norm of
+the row. Rows are scaled block by block when they are used: no scaled copy of the data exists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from latem.models import kernels
+
+Scaling = Literal["zmax", "zscore", "l2"]
+SCALINGS: tuple[Scaling, ...] = ("zmax", "zscore", "l2")
+_ROWS = 256
+
+
+@dataclass(frozen=True)
+class FeatureScaler:
+    """Feature scaling with fixed statistics.
+
+    Parameters
+    ----------
+    kind : {"zmax", "zscore", "l2"} or None
+        What is done to a row of features.
+    shift, scale : ndarray of shape (n_features,), float64
+        Subtracted from and multiplied with every row ("l2" and None: zeros and ones).
+    """
+
+    kind: Scaling | None
+    shift: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def fit(cls, X: np.ndarray, kind: Scaling | None) -> FeatureScaler:
+        """Take the statistics that `kind` needs from the training images.
+
+        Constant features are centred and otherwise left alone.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.array([[0.0, 7.0], [2.0, 7.0]])
+        >>> FeatureScaler.fit(X, "zscore").transform(X)
+        array([[-1.,  0.],
+               [ 1.,  0.]])
+        """
+        width = X.shape[1]
+        shift, scale = np.zeros(width), np.ones(width)
+        if kind in ("zscore", "zmax"):
+            shift, std, low, high = _column_statistics(X)
+            std[(low == high) | (std == 0)] = 1.0
+            scale = 1.0 / std
+            if kind == "zmax":
+                largest = ((high - shift) * scale).max()
+                if largest > 0:
+                    scale /= largest
+        return cls(kind, shift, scale)
+
+    def transform(
+        self, X: np.ndarray, dtype: np.dtype | type | str | None = None
+    ) -> np.ndarray:
+        """Scaled copy of some rows, in `dtype` (by default that of `X`)."""
+        out = np.empty(X.shape, X.dtype if dtype is None else dtype)
+        work = np.result_type(X.dtype, out.dtype)
+        rows = out if work == out.dtype else np.empty(X.shape, work)
+        rows[...] = X
+        self._scale(rows)
+        if rows is not out:
+            out[...] = rows
+        return out
+
+    def load(self, X: np.ndarray, rows: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Scaled copy of the rows with these numbers, in the first part of `out`."""
+        out = out[: len(rows)]
+        if X.dtype == out.dtype:
+            np.take(X, rows, axis=0, out=out, mode="clip")  # "raise" would copy once more
+            self._scale(out)
+        else:
+            out[...] = self.transform(X[rows], out.dtype)
+        return out
+
+    def _scale(self, rows: np.ndarray) -> None:
+        """Scale rows in place."""
+        if self.kind == "l2":
+            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+            norms[norms == 0] = 1.0
+            rows /= norms[:, None].astype(rows.dtype)
+        elif self.kind is not None:
+            kernels.scale_rows(
+                rows, self.shift.astype(rows.dtype), self.scale.astype(rows.dtype)
+            )
+
+
+def _column_statistics(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Mean, standard deviation, smallest and largest value of each column, in float64."""
+    n, width = X.shape
+    total, squares = np.zeros(width), np.zeros(width)
+    low, high = np.full(width, np.inf), np.full(width, -np.inf)
+    blocks = [slice(i, i + _ROWS) for i in range(0, n, _ROWS)]
+    with np.errstate(over="ignore", invalid="ignore"):  # reported below, by column
+        for rows in blocks:
+            block = np.asarray(X[rows], dtype=np.float64)
+            total += block.sum(axis=0)
+            np.minimum(low, block.min(axis=0), out=low)
+            np.maximum(high, block.max(axis=0), out=high)
+        mean = total / n
+        constant = low == high
+        mean[constant] = low[constant]
+        for rows in blocks:
+            block = X[rows] - mean
+            squares += np.einsum("ij,ij->j", block, block)
+        std = np.sqrt(squares / n)
+    if not np.isfinite(std).all():
+        column = int(np.flatnonzero(~np.isfinite(std))[0])
+        raise ValueError(
+            f"Feature column {column} holds values too large to standardise "
+            f"(up to {high[column]:.3g}); divide the features by a constant first."
+        )
+    return mean, std, low, high

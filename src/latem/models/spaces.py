@@ -1,0 +1,170 @@
+"""Where the maps live during training: two exact forms of the same algorithm.
+
+`ClassSpace` keeps V_k = W_k Yᵀ, one row per training class: a visit costs 2·K·d_x however wide
+the class vectors are, and an update touches C rows. `EmbeddingSpace` keeps W_k itself and never
+builds anything of size C²: right when there are many more classes than embedding dimensions.
+Both are driven block by block (see `latem.models.kernels`) and agree to rounding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from latem.models import kernels
+from latem.threads import run_all, single_threaded_blas
+
+_LARGEST_CLASS_SPACE = 2 * 2**30
+
+
+class ClassSpace:
+    """Maps seen through the training classes.
+
+    Parameters
+    ----------
+    maps : ndarray of shape (n_maps, n_features, n_dimensions)
+        Maps at the start of training.
+    vectors : ndarray of shape (n_classes, n_dimensions)
+        Class vectors of the training classes.
+    """
+
+    form = "class"
+
+    def __init__(self, maps: np.ndarray, vectors: np.ndarray):
+        self.start = maps
+        self.vectors = vectors
+        n_maps, n_features, _ = maps.shape
+        self.rows = np.empty((len(vectors), n_maps, n_features), maps.dtype)
+        self.steps = np.zeros_like(self.rows)
+        with single_threaded_blas():
+            self.gram = vectors @ vectors.T
+            for k in range(n_maps):
+                self.rows[:, k] = vectors @ maps[k].T
+
+    def scores(self, X: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """Scores of a block's (true, rival) pairs, of shape (n_visits, 2, n_maps)."""
+        scores = np.empty((*classes.shape, len(self)), self.rows.dtype)
+        kernels.class_scores(X, classes, self.rows, scores)
+        return scores
+
+    def apply(
+        self, X: np.ndarray, classes: np.ndarray, winners: np.ndarray, step: np.floating
+    ) -> None:
+        """Take the steps of a settled block."""
+        kernels.apply_class_steps(X, classes, winners, self.gram, step, self.rows, self.steps)
+
+    def maps(self) -> np.ndarray:
+        """Maps as they stand now, W_k = W_k⁰ + B_kᵀ Y (a copy)."""
+        maps = self.start.copy()
+        with single_threaded_blas():
+            for k in range(len(maps)):
+                maps[k] += self.steps[:, k].T @ self.vectors
+        return maps
+
+    def keep(self, chosen: np.ndarray) -> None:
+        """Drop every map that is not in `chosen` (a boolean mask)."""
+        self.start = self.start[chosen]
+        self.rows = np.ascontiguousarray(self.rows[:, chosen])
+        self.steps = np.ascontiguousarray(self.steps[:, chosen])
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything needed to continue to identical bytes."""
+        return {"start": self.start, "rows": self.rows, "steps": self.steps}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Continue from what `state` returned, perhaps with fewer maps than now."""
+        n_maps = len(state["start"])
+        _check_shape(state["start"], (n_maps, *self.start.shape[1:]))
+        for name in ("rows", "steps"):
+            _check_shape(state[name], (len(self.vectors), n_maps, self.start.shape[1]))
+        self.start, self.rows, self.steps = state["start"], state["rows"], state["steps"]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+class EmbeddingSpace:
+    """Maps as plain matrices, blocks of visits as matrix products.
+
+    Parameters
+    ----------
+    maps, vectors
+        As for `ClassSpace`; `maps` is changed in place.
+    n_threads : int or None
+        Threads over maps; the result does not depend on it.
+    """
+
+    form = "embedding"
+
+    def __init__(self, maps: np.ndarray, vectors: np.ndarray, n_threads: int | None = None):
+        self.matrices = maps
+        self.vectors = vectors
+        self.gram = np.empty((0, 0), vectors.dtype)
+        self.n_threads = n_threads
+
+    def scores(self, X: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """Scores of a block's (true, rival) pairs, of shape (n_visits, 2, n_maps)."""
+        scores = np.empty((*classes.shape, len(self)), self.matrices.dtype)
+
+        def project(k: int) -> None:
+            kernels.pair_scores(X @ self.matrices[k], self.vectors, classes, k, scores)
+
+        run_all(project, range(len(self)), self.n_threads)
+        return scores
+
+    def apply(
+        self, X: np.ndarray, classes: np.ndarray, winners: np.ndarray, step: np.floating
+    ) -> None:
+        """Take the steps of a settled block."""
+
+        def update(k: int) -> None:
+            up, down = winners[:, 0] == k, winners[:, 1] == k
+            visits = np.flatnonzero(up | down)
+            if not len(visits):
+                return
+            up, down = up[visits, None], down[visits, None]
+            true, rival = classes[visits].T
+            moves = up * self.vectors[true] - down * self.vectors[rival]
+            moves *= step
+            self.matrices[k] += X[visits].T @ moves
+
+        run_all(update, range(len(self)), self.n_threads)
+
+    def maps(self) -> np.ndarray:
+        """Maps as they stand now (a copy)."""
+        return self.matrices.copy()
+
+    def keep(self, chosen: np.ndarray) -> None:
+        """Drop every map that is not in `chosen` (a boolean mask)."""
+        self.matrices = self.matrices[chosen]
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything needed to continue to identical bytes."""
+        return {"matrices": self.matrices}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Continue from what `state` returned, perhaps with fewer maps than now."""
+        _check_shape(state["matrices"], (len(state["matrices"]), *self.matrices.shape[1:]))
+        self.matrices = state["matrices"]
+
+    def __len__(self) -> int:
+        return len(self.matrices)
+
+
+Space = ClassSpace | EmbeddingSpace
+
+
+def choose_form(n_classes: int, n_features: int, n_dimensions: int, n_maps: int) -> str:
+    """Cheaper form for a problem: "class" or "embedding".
+
+    An update costs C rows in class space, a visit costs K·d_y rows in embedding space; measured,
+    the two meet near C = (K + 1)·d_y (`benchmarks/train.py` prints both sides of it). Class space
+    must also fit comfortably into memory.
+    """
+    size = 4 * n_classes * (2 * n_maps * n_features + n_classes)
+    cheaper = n_classes <= n_dimensions * (n_maps + 1)
+    return "class" if cheaper and size <= _LARGEST_CLASS_SPACE else "embedding"
+
+
+def _check_shape(array: np.ndarray, shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        raise ValueError(f"The stored training state has shape {array.shape}, not {shape}.")

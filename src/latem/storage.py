@@ -1,0 +1,128 @@
+"""Files that hold models and checkpoints: one `.safetensors` file, data only.
+
+Arrays are stored as tensors; everything else is one JSON text in the file's metadata. Reading
+one parses numbers and JSON and can run no code. Writing goes to a temporary file beside the
+target, which is synced and renamed into place: a reader sees the old file or the new one,
+never half of either.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+FORMAT_VERSION = 1
+_KEY = "latem"
+_VERSIONS = ("latem", "numpy", "numba", "scipy", "scikit-learn", "safetensors")
+
+
+class FileFormatError(ValueError):
+    """A file is not what it should be; the message says which and why."""
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of Python and of the libraries a result depends on."""
+    return {"python": platform.python_version(), **{name: version(name) for name in _VERSIONS}}
+
+
+@contextmanager
+def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
+    """Path of a temporary file that replaces `path` when the block ends well.
+
+    If the block raises, the temporary file is removed and `path` is left as it was.
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write {path.name} in.")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file.")
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def write_text(path: str | PathLike[str], text: str) -> None:
+    """Write a text file atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_file(
+    path: str | PathLike[str], kind: str, tensors: dict[str, np.ndarray], meta: dict[str, Any]
+) -> None:
+    """Write arrays and JSON data as one file, atomically."""
+    head = {"format": FORMAT_VERSION, "kind": kind, **meta, "versions": library_versions()}
+    try:
+        text = json.dumps(head, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{path}: this {kind} cannot be stored as plain data: {error}.") from None
+    arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    with atomic_path(path) as temporary:
+        save_file(arrays, temporary, metadata={_KEY: text})
+
+
+def read_file(
+    path: str | PathLike[str], kind: str
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays and JSON data of a file that `write_file` wrote for the same `kind`."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no {kind} file {str(path)!r}.")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            head = (file.metadata() or {}).get(_KEY)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, TypeError, AttributeError) as error:
+        raise FileFormatError(f"{path} is damaged or not a latem {kind} file: {error}.") from None
+    if head is None:
+        raise FileFormatError(f"{path} is a safetensors file, but not one that latem wrote.")
+    try:
+        meta = json.loads(head)
+        written, found = meta["format"], meta["kind"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise FileFormatError(f"{path} is damaged: its description cannot be read.") from None
+    if not isinstance(written, int) or isinstance(written, bool) or written < 1:
+        raise FileFormatError(f"{path} is damaged: {written!r} is not a format version.")
+    if written > FORMAT_VERSION:
+        raise FileFormatError(
+            f"{path} was written by a newer latem (file format {written}; this one reads up to "
+            f"{FORMAT_VERSION}): upgrade latem to open it."
+        )
+    if found != kind:
+        raise FileFormatError(f"{path} holds a latem {found}, not a {kind}.")
+    return tensors, meta
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in `folder` durable, where the system can open folders."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
