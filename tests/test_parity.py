@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import reference
 from helpers import FORMS, ScriptedLatEm, random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import reference
 from latem import confusion_matrix, mean_class_accuracy, per_class_accuracy
 from latem.models import training
 
@@ -86,7 +86,9 @@ def test_training_equals_plain_algorithm_1(size, form, length, step):
 def test_pruning_equals_the_plain_version(size, form, prune_below):
     p = random_problem(**size)
     pruning = {"prune_below": prune_below, "prune_every": 2}
-    expected, kept = reference.train(p["X"], p["y"], p["Y"], p["W"], p["visits"], 0.1, 1.0, **pruning)
+    expected, kept = reference.train(
+        p["X"], p["y"], p["Y"], p["W"], p["visits"], 0.1, 1.0, **pruning
+    )
     model = scripted(p["Y"], p["W"], p["visits"], form, learning_rate=0.1, **pruning)
     model.fit(p["X"], p["y"])
     assert model.history_["n_maps"] == kept

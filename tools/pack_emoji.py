@@ -23,6 +23,7 @@ def pack(folder: Path, target: Path) -> None:
     dataset = read_folder(folder)
     classes, labels = np.unique(dataset.labels, return_inverse=True)
     character, source = np.array([name.rsplit(" ", 1) for name in dataset.images]).T
+    source = [name.replace("lobehub-fluent-emoji-", "fluent-") for name in source]
     sources, source = np.unique(source, return_inverse=True)
     first = {label: character[row] for row, label in reversed(list(enumerate(labels)))}
     place = {name: i for i, name in enumerate(classes.tolist())}
@@ -48,8 +49,8 @@ def pack(folder: Path, target: Path) -> None:
     for name, table in dataset.embeddings.items():
         vectors = table.select(classes.tolist()).vectors
         binary = np.isin(vectors, (0, 1)).all()
-        arrays[f"table_{name}"] = np.packbits(vectors.astype(bool), axis=1) if binary else (
-            vectors.astype(np.float16)
+        arrays[f"table_{name}"] = (
+            np.packbits(vectors.astype(bool), axis=1) if binary else (vectors.astype(np.float16))
         )
         description["columns"][name] = list(table.columns or ())
     text = json.dumps(description, ensure_ascii=False)

@@ -29,7 +29,13 @@ __version__ = "0.1.0"
 
 # Imported when first used, so that `import latem` is quick.
 _HOMES = {
-    "latem.datasets": ("Split", "ZeroShotDataset", "load_emoji", "make_latent_world", "read_folder"),
+    "latem.datasets": (
+        "Split",
+        "ZeroShotDataset",
+        "load_emoji",
+        "make_latent_world",
+        "read_folder",
+    ),
     "latem.embeddings": ("ClassEmbeddings", "as_class_embeddings"),
     "latem.metrics": (
         "confusion_matrix",

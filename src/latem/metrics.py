@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn import metrics
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 __all__ = ["confusion_matrix", "mean_class_accuracy", "per_class_accuracy", "top_k_accuracy"]
@@ -122,9 +121,11 @@ def confusion_matrix(y_true: Any, y_pred: Any, classes: Any = None) -> pd.DataFr
     strange = np.setdiff1d(found, names)
     if len(strange):
         raise ValueError(f"Labels {strange[:5].tolist()} are not among the classes.")
-    counts = metrics.confusion_matrix(y_true, y_pred, labels=names)
-    return pd.DataFrame(
-        counts, index=pd.Index(names, name="true"), columns=pd.Index(names, name="predicted")
+    counts = pd.crosstab(y_true, y_pred, rownames=["true"], colnames=["predicted"])
+    return counts.reindex(
+        index=pd.Index(names, name="true"),
+        columns=pd.Index(names, name="predicted"),
+        fill_value=0,
     )
 
 

@@ -85,9 +85,7 @@ def write_file(
         save_file(arrays, temporary, metadata={_KEY: text})
 
 
-def read_file(
-    path: str | PathLike[str], kind: str
-) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read_file(path: str | PathLike[str], kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays and JSON data of a file that `write_file` wrote for the same `kind`."""
     path = Path(path)
     if not path.is_file():

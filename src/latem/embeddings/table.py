@@ -465,9 +465,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     try:
         frame = pd.read_parquet(path)
     except ImportError:
-        raise ImportError(
-            f"Reading {path} needs pyarrow: pip install 'latem[parquet]'."
-        ) from None
+        raise ImportError(f"Reading {path} needs pyarrow: pip install 'latem[parquet]'.") from None
     if "class" not in frame.columns and isinstance(frame.index, pd.RangeIndex):
         frame = frame.set_index(frame.columns[0])
     return frame

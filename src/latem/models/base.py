@@ -40,7 +40,7 @@ class ZeroShotClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of all models.
 
     A subclass has the parameters `class_embeddings`, `feature_scaling`, `normalize_classes`,
-    `n_threads` and `dtype`, and fills in `_block_scorer`, `_state` and `_restore`.
+    `n_threads` and `dtype`, and fills in `_learned`, `_block_scorer`, `_state` and `_restore`.
 
     Attributes
     ----------
@@ -57,6 +57,11 @@ class ZeroShotClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     normalize_classes: bool
     n_threads: int | None
     dtype: str
+
+    _learned: str  # name of the attribute that is there once the model has learned
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, self._learned)
 
     # -- what a model fills in ----------------------------------------------------------------
 
@@ -120,7 +125,8 @@ class ZeroShotClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ndarray of shape (n_samples,)
             Class names.
         """
-        return self.top_k(X, 1, classes)[:, 0]
+        names, _ = self._best(X, 1, classes)
+        return names[:, 0]
 
     def top_k(
         self, X: Any, k: int, classes: Any = None, *, return_scores: bool = False
@@ -143,6 +149,11 @@ class ZeroShotClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         scores : ndarray of shape (n_samples, k)
             Only if `return_scores`.
         """
+        names, scores = self._best(X, k, classes)
+        return (names, scores) if return_scores else names
+
+    def _best(self, X: Any, k: int, classes: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Names and scores of the k most compatible classes of each image."""
         X = self._check_images(X)
         chosen = self._candidates(classes)
         if isinstance(k, bool) or not isinstance(k, int | np.integer):
@@ -160,8 +171,7 @@ class ZeroShotClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             scores[rows] = np.take_along_axis(block, places[rows], axis=1)
 
         self._score_blocks(X, chosen, keep)
-        names = chosen.names[places]
-        return (names, scores) if return_scores else names
+        return chosen.names[places], scores
 
     def score(self, X: Any, y: Any, classes: Any = None) -> float:
         """Mean per-class top-1 accuracy, the paper's measure.
@@ -182,7 +192,7 @@ class ZeroShotClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         -------
         float
         """
-        check_is_fitted(self, "classes_")
+        check_is_fitted(self)
         y = column_or_1d(y)
         if classes is None:
             present = np.unique(y)
@@ -195,7 +205,7 @@ class ZeroShotClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one `.safetensors` file, atomically; see `latem.load`."""
-        check_is_fitted(self, "classes_")
+        check_is_fitted(self)
         tensors, record = self._state()
         table = self.class_table_
         params = self.get_params(deep=False)
@@ -273,7 +283,7 @@ class ZeroShotClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return np.asarray(X), y
 
     def _check_images(self, X: Any) -> np.ndarray:
-        check_is_fitted(self, "classes_")
+        check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=_FLOATS, order="C", ensure_all_finite=False)
         self._check_finite(X)
         return np.asarray(X)

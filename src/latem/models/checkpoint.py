@@ -57,9 +57,7 @@ class Checkpoint:
         }
         storage.write_file(self.path, "checkpoint", tensors, meta)
 
-    def resume(
-        self, space: Space, progress: Progress, n_epochs: int, *, fixed_seed: bool
-    ) -> None:
+    def resume(self, space: Space, progress: Progress, n_epochs: int, *, fixed_seed: bool) -> None:
         """Bring `space` and `progress` to the stored state, if there is one.
 
         With a fixed seed the checkpoint must have the same one; otherwise its seed is taken

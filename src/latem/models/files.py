@@ -38,7 +38,7 @@ def load(path: str | PathLike[str]) -> ZeroShotClassifier:
     """
     tensors, meta = storage.read_file(path, "model")
     name = meta.get("model")
-    if name not in MODELS:
+    if not isinstance(name, str) or name not in MODELS:
         raise storage.FileFormatError(
             f"{path} holds a model called {name!r}; this latem knows {', '.join(MODELS)}."
         )

@@ -4,7 +4,7 @@ Training visits one image at a time, and every visit depends on the updates of t
 before it. To be fast *and* exact, visits are taken in short blocks:
 
 1. all scores a block needs are computed from the maps as they stood when the block began
-   (`class_scores` here, or matrix products for the embedding-space form);
+   (`class_scores`, or matrix products for the embedding-space form);
 2. `settle` walks through the block in order and adds to each score what the updates made
    earlier in the same block would have changed: an update of map k with image p and class q
    changes the score of image t and class c under that map by ±η (x_t·x_p)(y_c·y_q);
@@ -66,6 +66,19 @@ def dot_2x2(x, z, u, v):
         q += x[j] * v[j]
         r += z[j] * u[j]
         s += z[j] * v[j]
+    return p, q, r, s
+
+
+@_leaf
+def dot_1x4(x, u0, u1, u2, u3):
+    """x·u0, …, x·u3 in one pass."""
+    zero = x.dtype.type(0)
+    p, q, r, s = zero, zero, zero, zero
+    for j in range(x.shape[0]):
+        p += x[j] * u0[j]
+        q += x[j] * u1[j]
+        r += x[j] * u2[j]
+        s += x[j] * u3[j]
     return p, q, r, s
 
 
@@ -162,6 +175,14 @@ def pair_scores(P, Y, c, k, S):
 
 
 @_plain
+def later_products(X, first, four, product):
+    """Fill product[t, m] = x_t · x_four[m] for all visits from `first` on."""
+    a, b, c, d = X[four[0]], X[four[1]], X[four[2]], X[four[3]]
+    for t in range(first, X.shape[0]):
+        product[t, 0], product[t, 1], product[t, 2], product[t, 3] = dot_1x4(X[t], a, b, c, d)
+
+
+@_plain
 def settle(X, c, Y, G, S, step, margin, win, visits, violations):
     """Walk through the block in order: correct the scores, decide each visit.
 
@@ -173,13 +194,15 @@ def settle(X, c, Y, G, S, step, margin, win, visits, violations):
     T = c.shape[0]
     K = S.shape[2]
     updated = np.empty(T, np.int64)
+    product = np.empty((T, T), X.dtype)  # x_t · x_p, by visit and number of the update
+    ready = 0  # updates whose products with all later visits are known: multiples of four
     n = 0
     loss = 0.0
     for t in range(T):
         true, rival = c[t, 0], c[t, 1]
         for m in range(n):
             p = updated[m]
-            g = step * dot(X[t], X[p])
+            g = step * (product[t, m] if m < ready else dot(X[t], X[p]))
             j, i = win[p, 0], win[p, 1]
             S[t, 0, j] += g * class_product(G, Y, true, c[p, 0])
             S[t, 0, i] -= g * class_product(G, Y, true, c[p, 1])
@@ -200,6 +223,9 @@ def settle(X, c, Y, G, S, step, margin, win, visits, violations):
             win[t, 1] = i
             updated[n] = t
             n += 1
+            if n == ready + 4:
+                later_products(X, t + 1, updated[ready:n], product[:, ready:n])
+                ready = n
         else:
             win[t, 0] = -1
             win[t, 1] = -1

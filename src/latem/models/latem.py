@@ -36,6 +36,7 @@ from latem.models.training import (
     random_visits,
     train,
 )
+from latem.threads import single_threaded_blas
 
 _COUNTS = ("violations", "visits")
 
@@ -132,6 +133,13 @@ class LatEm(ZeroShotClassifier):
         "verbose": ["boolean"],
         "random_state": ["random_state"],
     }
+
+    _learned = "maps_"
+    maps_: np.ndarray
+    map_visits_: np.ndarray
+    map_violations_: np.ndarray
+    n_iter_: int
+    history_: dict[str, list]
 
     def __init__(
         self,
@@ -311,7 +319,8 @@ class LatEm(ZeroShotClassifier):
                     keeper.write(space, progress, last=stop or info.epoch == n_epochs)
                 return stop
 
-            train(space, load, labels, draw, schedule, progress, after_epoch)
+            with single_threaded_blas():
+                train(space, load, labels, draw, schedule, progress, after_epoch)
         maps = space.maps()
         if not np.isfinite(maps).all():
             raise diverged(progress.epoch, self.learning_rate)
@@ -335,7 +344,14 @@ class LatEm(ZeroShotClassifier):
 
     def _fingerprint(self, X: np.ndarray, y: np.ndarray, vectors: np.ndarray) -> str:
         """Digest of everything that decides the course of a training, but its length."""
-        free = {"n_epochs", "n_threads", "verbose", "warm_start", "class_embeddings", "random_state"}
+        free = {
+            "n_epochs",
+            "n_threads",
+            "verbose",
+            "warm_start",
+            "class_embeddings",
+            "random_state",
+        }
         params = {k: str(v) for k, v in self.get_params(deep=False).items() if k not in free}
         digest = hashlib.blake2b(repr(sorted(params.items())).encode(), digest_size=16)
         digest.update(repr((X.shape, X.dtype.str, np.asarray(y).tolist())).encode())

@@ -15,7 +15,13 @@ def progress_bar(shown: bool, n_epochs: int) -> Iterator[Callable[[EpochInfo], N
         yield lambda info: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("training"),

@@ -62,9 +62,7 @@ class FeatureScaler:
                     scale /= largest
         return cls(kind, shift, scale)
 
-    def transform(
-        self, X: np.ndarray, dtype: np.dtype | type | str | None = None
-    ) -> np.ndarray:
+    def transform(self, X: np.ndarray, dtype: np.dtype | type | str | None = None) -> np.ndarray:
         """Scaled copy of some rows, in `dtype` (by default that of `X`)."""
         out = np.empty(X.shape, X.dtype if dtype is None else dtype)
         work = np.result_type(X.dtype, out.dtype)
@@ -92,9 +90,7 @@ class FeatureScaler:
             norms[norms == 0] = 1.0
             rows /= norms[:, None].astype(rows.dtype)
         elif self.kind is not None:
-            kernels.scale_rows(
-                rows, self.shift.astype(rows.dtype), self.scale.astype(rows.dtype)
-            )
+            kernels.scale_rows(rows, self.shift.astype(rows.dtype), self.scale.astype(rows.dtype))
 
 
 def _column_statistics(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -55,7 +55,7 @@ class ClassSpace:
     def maps(self) -> np.ndarray:
         """Maps as they stand now, W_k = W_k⁰ + B_kᵀ Y (a copy)."""
         maps = self.start.copy()
-        with single_threaded_blas():
+        with single_threaded_blas(), _overflow_allowed():
             for k in range(len(maps)):
                 maps[k] += self.steps[:, k].T @ self.vectors
         return maps
@@ -106,7 +106,9 @@ class EmbeddingSpace:
         scores = np.empty((*classes.shape, len(self)), self.matrices.dtype)
 
         def project(k: int) -> None:
-            kernels.pair_scores(X @ self.matrices[k], self.vectors, classes, k, scores)
+            with _overflow_allowed():
+                projected = X @ self.matrices[k]
+            kernels.pair_scores(projected, self.vectors, classes, k, scores)
 
         run_all(project, range(len(self)), self.n_threads)
         return scores
@@ -125,7 +127,8 @@ class EmbeddingSpace:
             true, rival = classes[visits].T
             moves = up * self.vectors[true] - down * self.vectors[rival]
             moves *= step
-            self.matrices[k] += X[visits].T @ moves
+            with _overflow_allowed():
+                self.matrices[k] += X[visits].T @ moves
 
         run_all(update, range(len(self)), self.n_threads)
 
@@ -163,6 +166,11 @@ def choose_form(n_classes: int, n_features: int, n_dimensions: int, n_maps: int)
     size = 4 * n_classes * (2 * n_maps * n_features + n_classes)
     cheaper = n_classes <= n_dimensions * (n_maps + 1)
     return "class" if cheaper and size <= _LARGEST_CLASS_SPACE else "embedding"
+
+
+def _overflow_allowed() -> np.errstate:
+    """Divergence is reported once, by the training loop, not by every product."""
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 def _check_shape(array: np.ndarray, shape: tuple[int, ...]) -> None:

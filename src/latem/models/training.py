@@ -17,9 +17,7 @@ from latem.models import kernels
 from latem.models.spaces import Space
 
 _START, _EPOCH = 0, 1
-LONGEST_BLOCK = 256
-_SHORTEST_BLOCK = 16
-_MOST_UPDATES = 32
+SHORTEST_BLOCK, LONGEST_BLOCK = 16, 512
 
 
 @dataclass(frozen=True)
@@ -121,10 +119,13 @@ def random_visits(
     return order, rivals
 
 
-def block_length(n_classes: int, violation_rate: float) -> int:
-    """Visits per block, for a bearable number of updates to correct for inside it."""
-    updates = min(max(n_classes / 6, 4), _MOST_UPDATES)
-    return int(np.clip(updates / max(violation_rate, 1e-9), _SHORTEST_BLOCK, LONGEST_BLOCK))
+def block_length(n_classes: int, n_maps: int, violation_rate: float) -> int:
+    """Visits per block: long enough to move the maps rarely, short enough to correct few scores.
+
+    The factor was found by measurement; any length gives the same result to rounding.
+    """
+    length = 2.5 * np.sqrt(n_classes * n_maps / max(violation_rate, 1e-9))
+    return int(np.clip(length, SHORTEST_BLOCK, LONGEST_BLOCK))
 
 
 def train(
@@ -155,7 +156,7 @@ def train(
         visits = np.zeros_like(progress.visits)
         violations = np.zeros_like(progress.violations)
         rates = progress.history["violation_rate"]
-        length = block_length(len(space.vectors), rates[-1] if rates else 1.0)
+        length = block_length(len(space.vectors), len(space), rates[-1] if rates else 1.0)
         loss = _run_epoch(space, load, labels, order, rivals, schedule, length, visits, violations)
         if not np.isfinite(loss):
             raise diverged(epoch, schedule.step)

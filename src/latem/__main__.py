@@ -1,0 +1,5 @@
+"""`python -m latem`."""
+
+from latem.cli import app
+
+app()

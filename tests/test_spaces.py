@@ -1,0 +1,27 @@
+import pytest
+
+from latem.models.spaces import choose_form
+from latem.models.training import LONGEST_BLOCK, SHORTEST_BLOCK, block_length
+
+
+@pytest.mark.parametrize(
+    ("problem", "form"),
+    [
+        ((150, 1024, 312, 6), "class"),  # CUB
+        ((40, 1024, 85, 16), "class"),  # AWA
+        ((574, 1280, 384, 1), "class"),  # emoji
+        ((20_000, 1024, 500, 4), "embedding"),
+        ((20_000, 1024, 20_000, 4), "embedding"),  # one-hot, but too large for memory
+        ((1000, 64, 5, 2), "embedding"),
+    ],
+)
+def test_form_follows_the_sizes(problem, form):
+    assert choose_form(*problem) == form
+
+
+def test_blocks_grow_as_violations_become_rare():
+    lengths = [block_length(150, 6, rate) for rate in (1.0, 0.5, 0.1, 0.01, 0.0)]
+    assert lengths == sorted(lengths)
+    assert lengths[0] >= SHORTEST_BLOCK
+    assert lengths[-1] == LONGEST_BLOCK
+    assert block_length(2, 1, 1.0) == SHORTEST_BLOCK
