@@ -18,7 +18,6 @@ import numpy as np
 from machine import best_time, copy_bandwidth, keep, real_dataset, show
 
 from latem import LatEm, read_folder
-from latem.models import kernels
 from latem.models.scaling import FeatureScaler
 from latem.models.spaces import ClassSpace, EmbeddingSpace
 from latem.models.training import LONGEST_BLOCK, Progress, Schedule, random_visits, train
@@ -148,21 +147,21 @@ def reference_seconds_per_visit(problem, visits):
 
 
 def forward_bandwidth(problem):
-    """GB/s that scoring alone draws from the class rows."""
+    """GB/s that scoring alone draws from the class rows, each read once per block."""
+    size, length, visits = problem.size, 64, 2048
     space = ClassSpace(problem.W.copy(), problem.Y)
-    order, rivals = random_visits(0, 1, problem.y, problem.size.classes)
-    classes = np.stack([problem.y[order], rivals], axis=1)[:2048]
-    X = problem.X[order[:2048]]
-    scores = np.empty((2048, 2, problem.size.maps), np.float32)
-    read = 2 * problem.size.maps * problem.size.d * 4
+    order, rivals = random_visits(0, 1, problem.y, size.classes)
+    classes = np.stack([problem.y[order], rivals], axis=1)[:visits]
+    X = problem.X[order[:visits]]
+    blocks = [slice(t, t + length) for t in range(0, visits, length)]
+    read = sum(len(np.unique(classes[block])) for block in blocks) * size.maps * size.d * 4
 
-    def one_by_one():
-        for t in range(0, 2048, 8):
-            block = slice(t, t + 8)
-            kernels.class_scores(X[block], classes[block], space.rows, scores[block])
+    def score():
+        for block in blocks:
+            space.scores(X[block], classes[block])
 
-    one_by_one()
-    return 2048 * read / best_time(one_by_one, 5) / 1e9
+    score()
+    return read / best_time(score, 5) / 1e9
 
 
 def compare(reference_visits):
@@ -252,5 +251,10 @@ def memory():
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reference-visits", type=int, default=1000)
-    visits = parser.parse_args().reference_visits
-    keep("train", {"speed": compare(visits), "growth": growth(), "memory": memory()})
+    parser.add_argument(
+        "--speed-only", action="store_true", help="print the speed-ups, keep nothing"
+    )
+    arguments = parser.parse_args()
+    speed = compare(arguments.reference_visits)
+    if not arguments.speed_only:
+        keep("train", {"speed": speed, "growth": growth(), "memory": memory()})

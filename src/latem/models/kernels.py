@@ -8,7 +8,8 @@ before it. To be fast *and* exact, visits are taken in short blocks:
 2. `settle` walks through the block in order and adds to each score what the updates made
    earlier in the same block would have changed: an update of map k with image p and class q
    changes the score of image t and class c under that map by ±η (x_t·x_p)(y_c·y_q);
-3. the block's updates are applied together (`apply_class_steps`, or a matrix product).
+3. the block's updates are applied together (at the next call of `class_scores`, or by a matrix
+   product).
 
 The result is Algorithm 1 to rounding, whatever the block length. Nothing here draws random
 numbers, allocates anything that grows with the data, or holds the GIL.
@@ -31,6 +32,8 @@ Only leaf functions without branches let the compiler reorder sums, and nothing 
 
 import numpy as np
 from numba import njit
+
+NEAR_CACHE = 2**20  # bytes of V to work on at a time
 
 _leaf = njit(fastmath={"reassoc", "contract"}, nogil=True, cache=True)
 _plain = njit(nogil=True, cache=True)
@@ -90,6 +93,13 @@ def axpy(a, x, v):
 
 
 @_leaf
+def axpy_2(a, x0, x1, v):
+    """v += a[0] x0 + a[1] x1, reading and writing v once."""
+    for j in range(v.shape[0]):
+        v[j] += a[0] * x0[j] + a[1] * x1[j]
+
+
+@_leaf
 def axpy_4(a, x0, x1, x2, x3, v):
     """v += a[0] x0 + … + a[3] x3, reading and writing v once."""
     for j in range(v.shape[0]):
@@ -122,49 +132,129 @@ def class_product(G, Y, p, q):
 
 
 @_plain
-def class_scores(X, c, V, S):
-    """Fill S[t, s, k] = x_t · V[c[t, s], k].
+def class_scores(X, c, U, uc, uwin, G, step, V, S):
+    """Apply the pending updates to V, then fill S[t, s, k] = x_t · V[c[t, s], k].
 
-    The block's (visit, side) pairs are sorted by class, so that the K rows of a class travel
-    from memory once per block however many visits ask for them.
+    U, uc and uwin are images, classes and maps of the updates that the previous block left. V
+    is larger than the near caches, so both jobs are done while a group of its classes is at
+    hand: V travels from memory and back once per block.
     """
-    T = c.shape[0]
-    C, K, _ = V.shape
-    flat = c.reshape(2 * T)
-    scores = S.reshape((2 * T, K))
+    C, K, d = V.shape
+    begin, update = updates_by_map(uwin, K)
+    end, pair = pairs_by_class(c, C)
+    scores = S.reshape((2 * c.shape[0], K))
+    group = max(8, NEAR_CACHE // (K * d * V.itemsize))
+    some = np.empty(8, np.int64)
+    a = np.empty(8, V.dtype)
+    done = 0
+    for first in range(0, C, group):
+        last = min(first + group, C)
+        for k in range(K):
+            m = begin[k]
+            while m < begin[k + 1]:
+                left = begin[k + 1] - m
+                width = left if left < 3 else (8 if left > 6 else 4)
+                for u in range(width):  # padding: any image, with coefficient zero
+                    some[u] = update[m + u] if u < left else update[m]
+                add_updates(
+                    U, uc, uwin, some[:width], min(left, width), k, G, step, a, V, first, last
+                )
+                m += width
+        for q in range(first, last):
+            score_class(X, pair[done : end[q]], V[q], scores)
+            done = end[q]
 
+
+@_plain
+def updates_by_map(win, K):
+    """Numbers of the updates that touch each map: update[begin[k]:begin[k + 1]]."""
+    begin = np.zeros(K + 1, np.int64)
+    update = np.empty(2 * win.shape[0], np.int64)
+    n = 0
+    for k in range(K):
+        for u in range(win.shape[0]):
+            if win[u, 0] == k or win[u, 1] == k:
+                update[n] = u
+                n += 1
+        begin[k + 1] = n
+    return begin, update
+
+
+@_plain
+def pairs_by_class(c, C):
+    """Places in c, flattened, sorted by class: those of class q end before end[q]."""
+    flat = c.reshape(c.size)
     end = np.zeros(C + 1, np.int64)
-    pairs = np.empty(2 * T, np.int64)
-    for e in range(2 * T):
+    pair = np.empty(c.size, np.int64)
+    for e in range(c.size):
         end[flat[e] + 1] += 1
     for q in range(C):
         end[q + 1] += end[q]
-    for e in range(2 * T):
-        pairs[end[flat[e]]] = e
+    for e in range(c.size):
+        pair[end[flat[e]]] = e
         end[flat[e]] += 1
+    return end, pair
 
-    e = 0
-    for q in range(C):
-        while e < end[q]:
-            a = pairs[e]
-            k = 0
-            if e + 1 < end[q]:
-                b = pairs[e + 1]
-                while k + 1 < K:
-                    scores[a, k], scores[a, k + 1], scores[b, k], scores[b, k + 1] = dot_2x2(
-                        X[a // 2], X[b // 2], V[q, k], V[q, k + 1]
-                    )
-                    k += 2
-                if k < K:
-                    scores[a, k], scores[b, k] = dot_1x2(V[q, k], X[a // 2], X[b // 2])
-                e += 2
-            else:
-                while k + 1 < K:
-                    scores[a, k], scores[a, k + 1] = dot_1x2(X[a // 2], V[q, k], V[q, k + 1])
-                    k += 2
-                if k < K:
-                    scores[a, k] = dot(X[a // 2], V[q, k])
-                e += 1
+
+@_plain
+def add_updates(U, uc, uwin, s, n, k, G, step, a, V, first, last):
+    """Add up to eight updates of map k, those numbered s[:n], to classes first to last of V.
+
+    An update adds ±η (y_c · y_q) x to row q. Taking several at a time reads and writes a row
+    once for all of them; rows orthogonal to all of them (one-hot classes) are not touched.
+    """
+    width = s.shape[0]
+    for q in range(first, last):
+        touched = False
+        for u in range(width):
+            g = V.dtype.type(0)
+            if u < n:
+                if uwin[s[u], 0] == k:
+                    g += G[q, uc[s[u], 0]]
+                if uwin[s[u], 1] == k:
+                    g -= G[q, uc[s[u], 1]]
+            a[u] = step * g
+            touched = touched or g != 0
+        if not touched:
+            continue
+        v = V[q, k]
+        if width == 8:
+            axpy_8(a, U[s[0]], U[s[1]], U[s[2]], U[s[3]], U[s[4]], U[s[5]], U[s[6]], U[s[7]], v)
+        elif width == 4:
+            axpy_4(a, U[s[0]], U[s[1]], U[s[2]], U[s[3]], v)
+        elif width == 2:
+            axpy_2(a, U[s[0]], U[s[1]], v)
+        else:
+            axpy(a[0], U[s[0]], v)
+
+
+@_plain
+def score_class(X, pair, V, S):
+    """Fill the scores of one class, S[e] = V x_{e // 2} for every e in `pair`."""
+    K = V.shape[0]
+    n = pair.shape[0]
+    for m in range(0, n - 1, 2):
+        a, b = pair[m], pair[m + 1]
+        for k in range(0, K - 1, 2):
+            S[a, k], S[a, k + 1], S[b, k], S[b, k + 1] = dot_2x2(
+                X[a // 2], X[b // 2], V[k], V[k + 1]
+            )
+        if K % 2:
+            S[a, K - 1], S[b, K - 1] = dot_1x2(V[K - 1], X[a // 2], X[b // 2])
+    if n % 2:
+        a = pair[n - 1]
+        for k in range(0, K - 1, 2):
+            S[a, k], S[a, k + 1] = dot_1x2(X[a // 2], V[k], V[k + 1])
+        if K % 2:
+            S[a, K - 1] = dot(X[a // 2], V[K - 1])
+
+
+@_plain
+def add_steps(U, uc, uwin, step, B):
+    """Record updates in B, one row each for the true class and the rival."""
+    for u in range(U.shape[0]):
+        axpy(step, U[u], B[uc[u, 0], uwin[u, 0]])
+        axpy(-step, U[u], B[uc[u, 1], uwin[u, 1]])
 
 
 @_plain
@@ -183,10 +273,11 @@ def later_products(X, first, four, product):
 
 
 @_plain
-def settle(X, c, Y, G, S, step, margin, win, visits, violations):
+def settle(X, c, Y, G, S, step, margin, product, win, visits, violations):
     """Walk through the block in order: correct the scores, decide each visit.
 
-    S holds the scores as of the block's beginning and is corrected in place. `visits[k]` and
+    S holds the scores as of the block's beginning and is corrected in place. `product` is room
+    for x_t · x_p by visit and number of the update, at least (T, T). `visits[k]` and
     `violations[k]` count how often map k scored the true class best, over all visits and over
     those that violated the margin. Returns the number of violations and the sum of the hinge
     losses max(0, margin + F(x, rival) - F(x, true)), which is NaN if any score was.
@@ -194,7 +285,6 @@ def settle(X, c, Y, G, S, step, margin, win, visits, violations):
     T = c.shape[0]
     K = S.shape[2]
     updated = np.empty(T, np.int64)
-    product = np.empty((T, T), X.dtype)  # x_t · x_p, by visit and number of the update
     ready = 0  # updates whose products with all later visits are known: multiples of four
     n = 0
     loss = 0.0
@@ -232,54 +322,3 @@ def settle(X, c, Y, G, S, step, margin, win, visits, violations):
             if not S[t, 1, i] + margin <= S[t, 0, j]:
                 loss = np.nan
     return n, loss
-
-
-@_plain
-def apply_class_steps(X, c, win, G, step, V, B):
-    """Apply a settled block to V and B.
-
-    Each update adds ±η G[c, q] x to row q of its map. Updates of one map are added eight at a
-    time, so that a row of V is read and written once for all eight; rows whose class is
-    orthogonal to all of them (one-hot classes) are not touched.
-    """
-    T = c.shape[0]
-    C, K, _ = V.shape
-    slot = np.empty(T + 8, np.int64)
-    a = np.empty(8, V.dtype)
-    for k in range(K):
-        n = 0
-        for t in range(T):
-            if win[t, 0] == k:
-                axpy(step, X[t], B[c[t, 0], k])
-            if win[t, 1] == k:
-                axpy(-step, X[t], B[c[t, 1], k])
-            if win[t, 0] == k or win[t, 1] == k:
-                slot[n] = t
-                n += 1
-        for first in range(0, n, 8):
-            width = min(8, n - first)
-            s = slot[first : first + 8]
-            s[width:] = s[0]  # padding: any image, with coefficient zero
-            for q in range(C):
-                touched = False
-                for u in range(8):
-                    g = V.dtype.type(0)
-                    if u < width:
-                        if win[s[u], 0] == k:
-                            g += G[c[s[u], 0], q]
-                        if win[s[u], 1] == k:
-                            g -= G[c[s[u], 1], q]
-                    a[u] = step * g
-                    if g != 0:
-                        touched = True
-                if not touched:
-                    continue
-                if width > 4:
-                    axpy_8(
-                        a, X[s[0]], X[s[1]], X[s[2]], X[s[3]],
-                        X[s[4]], X[s[5]], X[s[6]], X[s[7]], V[q, k],
-                    )  # fmt: skip
-                elif width > 1:
-                    axpy_4(a, X[s[0]], X[s[1]], X[s[2]], X[s[3]], V[q, k])
-                else:
-                    axpy(a[0], X[s[0]], V[q, k])

@@ -14,6 +14,7 @@ from latem.models import kernels
 from latem.threads import run_all, single_threaded_blas
 
 _LARGEST_CLASS_SPACE = 2 * 2**30
+_NONE = np.empty((0, 2), np.int64)
 
 
 class ClassSpace:
@@ -39,18 +40,31 @@ class ClassSpace:
             self.gram = vectors @ vectors.T
             for k in range(n_maps):
                 self.rows[:, k] = vectors @ maps[k].T
+        self._nothing = np.empty((0, n_features), maps.dtype)
+        self._forget_pending()
+
+    def _forget_pending(self) -> None:
+        self._pending = (self._nothing, _NONE, _NONE, self.gram, self.rows.dtype.type(0))
 
     def scores(self, X: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Scores of a block's (true, rival) pairs, of shape (n_visits, 2, n_maps)."""
         scores = np.empty((*classes.shape, len(self)), self.rows.dtype)
-        kernels.class_scores(X, classes, self.rows, scores)
+        kernels.class_scores(X, classes, *self._pending, self.rows, scores)
+        self._forget_pending()
         return scores
 
     def apply(
         self, X: np.ndarray, classes: np.ndarray, winners: np.ndarray, step: np.floating
     ) -> None:
-        """Take the steps of a settled block."""
-        kernels.apply_class_steps(X, classes, winners, self.gram, step, self.rows, self.steps)
+        """Take the steps of a settled block; `rows` follow when they are next looked at."""
+        updates = winners[:, 0] >= 0
+        X, classes, winners = X[updates], classes[updates], winners[updates]
+        kernels.add_steps(X, classes, winners, step, self.steps)
+        self._pending = (X, classes, winners, self.gram, step)
+
+    def _finish(self) -> None:
+        """Bring `rows` up to date."""
+        self.scores(self._nothing, _NONE)
 
     def maps(self) -> np.ndarray:
         """Maps as they stand now, W_k = W_k⁰ + B_kᵀ Y (a copy)."""
@@ -62,12 +76,14 @@ class ClassSpace:
 
     def keep(self, chosen: np.ndarray) -> None:
         """Drop every map that is not in `chosen` (a boolean mask)."""
+        self._finish()
         self.start = self.start[chosen]
         self.rows = np.ascontiguousarray(self.rows[:, chosen])
         self.steps = np.ascontiguousarray(self.steps[:, chosen])
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything needed to continue to identical bytes."""
+        self._finish()
         return {"start": self.start, "rows": self.rows, "steps": self.steps}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:

@@ -124,7 +124,7 @@ def block_length(n_classes: int, n_maps: int, violation_rate: float) -> int:
 
     The factor was found by measurement; any length gives the same result to rounding.
     """
-    length = 2.5 * np.sqrt(n_classes * n_maps / max(violation_rate, 1e-9))
+    length = 3.0 * np.sqrt(n_classes * n_maps / max(violation_rate, 1e-9))
     return int(np.clip(length, SHORTEST_BLOCK, LONGEST_BLOCK))
 
 
@@ -206,6 +206,7 @@ def _run_epoch(
     total = 0.0
     classes = np.stack([labels[order], rivals], axis=1)
     winners = np.empty((length, 2), np.int64)
+    product = np.empty((length, length), space.vectors.dtype)
     number = space.vectors.dtype.type
     step, margin = number(schedule.step), number(schedule.margin)
     for first in range(0, len(order), length):
@@ -215,7 +216,17 @@ def _run_epoch(
         scores = space.scores(X, block)
         won = winners[: len(rows)]
         n_updates, loss = kernels.settle(
-            X, block, space.vectors, space.gram, scores, step, margin, won, visits, violations
+            X,
+            block,
+            space.vectors,
+            space.gram,
+            scores,
+            step,
+            margin,
+            product,
+            won,
+            visits,
+            violations,
         )
         if n_updates:
             space.apply(X, block, won, step)
