@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         read_folder,
     )
     from latem.embeddings import ClassEmbeddings, as_class_embeddings
+    from latem.fusion import LateFusion
     from latem.metrics import (
         confusion_matrix,
         mean_class_accuracy,
@@ -37,6 +38,7 @@ _HOMES = {
         "read_folder",
     ),
     "latem.embeddings": ("ClassEmbeddings", "as_class_embeddings"),
+    "latem.fusion": ("LateFusion",),
     "latem.metrics": (
         "confusion_matrix",
         "mean_class_accuracy",
@@ -46,7 +48,7 @@ _HOMES = {
     "latem.models": ("EpochInfo", "LatEm", "ZeroShotClassifier", "load"),
     "latem.storage": ("FileFormatError",),
 }
-_ROOMS = ("datasets", "embeddings", "metrics", "models", "storage")
+_ROOMS = ("datasets", "embeddings", "fusion", "metrics", "models", "storage")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -54,6 +56,7 @@ __all__ = [
     "EpochInfo",
     "FileFormatError",
     "LatEm",
+    "LateFusion",
     "Split",
     "ZeroShotClassifier",
     "ZeroShotDataset",

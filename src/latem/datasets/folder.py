@@ -13,7 +13,12 @@
 from __future__ import annotations
 
 import csv
+import json
+import os
+import shutil
 import sys
+import tempfile
+import textwrap
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -22,6 +27,7 @@ import numpy as np
 
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings
+from latem.storage import atomic_path, write_text
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -43,9 +49,9 @@ def read_folder(path: str | PathLike[str]) -> ZeroShotDataset:
     folder = Path(path)
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no dataset folder {str(folder)!r}.")
-    info = _read_toml(folder / "dataset.toml")
-    features = _read_features(folder / "features.npy")
-    images, labels = _read_images(folder / "images.csv")
+    info = read_toml(folder / "dataset.toml")
+    features = read_features(folder / "features.npy")
+    images, labels = read_images(folder / "images.csv")
     if len(labels) != len(features):
         raise ValueError(
             f"{folder}: features.npy has {len(features)} rows but images.csv has {len(labels)} "
@@ -57,14 +63,96 @@ def read_folder(path: str | PathLike[str]) -> ZeroShotDataset:
         features=features,
         labels=labels,
         embeddings={table.stem: ClassEmbeddings.read(table) for table in tables},
-        splits={split.stem: _read_split(split) for split in splits},
+        splits={split.stem: read_split(split) for split in splits},
         images=images,
         name=str(info.get("name", folder.name)),
         info=info,
     )
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def write_folder(dataset: ZeroShotDataset, path: str | PathLike[str]) -> Path:
+    """Write a dataset as a dataset folder.
+
+    The folder is made under another name and renamed when it is complete, so that nothing
+    half-written is ever at `path`, which must not exist yet.
+
+    Parameters
+    ----------
+    dataset : ZeroShotDataset
+        With str class names; features are written as they are (float16, float32 or float64).
+    path : path of the new folder
+
+    Returns
+    -------
+    Path
+    """
+    folder = Path(path)
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists already; name a new folder.")
+    if dataset.labels.dtype.kind not in "UO" or dataset.features.dtype.kind != "f":
+        raise TypeError("A dataset folder holds floating-point features and str class names.")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        _write_parts(dataset, made)
+        made.chmod(0o777 & ~_umask())
+        made.rename(folder)
+    except BaseException:
+        shutil.rmtree(made)
+        raise
+    return folder
+
+
+def write_split(folder: str | PathLike[str], name: str, split: Split) -> Path:
+    """Save a split with a dataset folder, as `splits/NAME.toml`."""
+    target = Path(folder) / "splits" / f"{name}.toml"
+    target.parent.mkdir(exist_ok=True)
+    lines = []
+    for part in ("train", "val", "test"):
+        names = "".join(
+            f"  {json.dumps(str(c), ensure_ascii=False)},\n" for c in getattr(split, part)
+        )
+        lines.append(f"{part} = [\n{names}]\n")
+    if split.held_out:
+        rows = textwrap.fill(", ".join(map(str, split.held_out)), 96)
+        lines.append(f"held_out = [\n{textwrap.indent(rows, '  ')}\n]\n")
+    write_text(target, "".join(lines))
+    return target
+
+
+def _write_parts(dataset: ZeroShotDataset, folder: Path) -> None:
+    info = {"name": dataset.name or folder.name, **dataset.info}
+    plain = {key: value for key, value in info.items() if isinstance(value, str | int | float)}
+    text = "".join(f"{json.dumps(k)} = {_toml_value(v)}\n" for k, v in plain.items())
+    write_text(folder / "dataset.toml", text)
+    with atomic_path(folder / "features.npy") as temporary, open(temporary, "wb") as file:
+        np.save(file, np.asarray(dataset.features), allow_pickle=False)
+    images = dataset.images if dataset.images is not None else [""] * len(dataset.labels)
+    with open(folder / "images.csv", "w", encoding="utf-8", newline="") as lines:
+        rows = csv.writer(lines, lineterminator="\n")
+        rows.writerow(("image", "class"))
+        rows.writerows(zip(images, dataset.labels, strict=True))
+    (folder / "embeddings").mkdir()
+    for name, table in dataset.embeddings.items():
+        table.to_frame().to_csv(folder / "embeddings" / f"{name}.csv", lineterminator="\n")
+    (folder / "splits").mkdir()
+    for name, split in dataset.splits.items():
+        write_split(folder, name, split)
+
+
+def _toml_value(value: str | int | float) -> str:
+    # TOML's basic strings, integers, floats and booleans are written as in JSON, but for DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Content of a TOML file of a dataset folder."""
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
@@ -74,7 +162,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is not valid TOML: {error}.") from None
 
 
-def _read_features(path: Path) -> np.ndarray:
+def read_features(path: Path) -> np.ndarray:
+    """Memory map of `features.npy`."""
     try:
         features = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
@@ -89,7 +178,8 @@ def _read_features(path: Path) -> np.ndarray:
     return features
 
 
-def _read_images(path: Path) -> tuple[np.ndarray, np.ndarray]:
+def read_images(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Image names and class names of `images.csv`."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             lines = csv.DictReader(file)
@@ -108,8 +198,9 @@ def _read_images(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return np.array(images), np.array(labels)
 
 
-def _read_split(path: Path) -> Split:
-    content = _read_toml(path)
+def read_split(path: Path) -> Split:
+    """Split from a TOML file."""
+    content = read_toml(path)
     try:
         return Split(
             train=content["train"],

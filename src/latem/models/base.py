@@ -8,56 +8,28 @@ as for any classifier, or any others that the table, or a new table, describes.
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from latem import storage
-from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings, as_class_embeddings
 from latem.metrics import mean_class_accuracy
-from latem.models.scaling import FeatureScaler, Scaling
-from latem.models.scoring import best_k, row_blocks
-from latem.threads import run_all
-
-_FLOATS = (np.float64, np.float32, np.float16)
-
-
-class Candidates(NamedTuple):
-    """The classes that may be the answer."""
-
-    names: np.ndarray
-    vectors: np.ndarray
 
 
 class ZeroShotClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
-    """Base of all models.
-
-    A subclass has the parameters `class_embeddings`, `feature_scaling`, `normalize_classes`,
-    `n_threads` and `dtype`, and fills in `_learned`, `_block_scorer`, `_state` and `_restore`.
+    """Base of all models: what can be asked of every one of them.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_seen,)
         Classes seen in training, sorted.
-    class_table_ : ClassEmbeddings
-        All classes the model has a description of.
-    scaler_ : FeatureScaler
-        Feature scaling with the statistics of the training images.
     """
 
-    class_embeddings: Any
-    feature_scaling: Scaling | None
-    normalize_classes: bool
-    n_threads: int | None
-    dtype: str
-
+    classes_: np.ndarray
     _learned: str  # name of the attribute that is there once the model has learned
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -66,50 +38,23 @@ class ZeroShotClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     # -- what a model fills in ----------------------------------------------------------------
 
     @abstractmethod
-    def _block_scorer(
-        self, vectors: np.ndarray, n_samples: int
-    ) -> Callable[[np.ndarray], np.ndarray]:
-        """Function from a block of scaled features to scores of shape (n_rows, n_classes)."""
+    def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:
+        """Compatibility of images and classes, of shape (n_samples, n_classes)."""
 
     @abstractmethod
-    def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Learned arrays, and learned plain data, for the model file."""
+    def _best(self, X: Any, k: int, classes: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Names and scores of the k most compatible classes of each image."""
 
     @abstractmethod
-    def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
-        """Take back what `_state` gave; raise FileFormatError if it does not fit together."""
+    def _pack(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Everything a file of this model holds: arrays, and plain data."""
+
+    @classmethod
+    @abstractmethod
+    def _unpack(cls, tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:
+        """Model from what `_pack` gave; raises KeyError, TypeError or ValueError if it is odd."""
 
     # -- answering ----------------------------------------------------------------------------
-
-    def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:
-        """Compatibility of images and classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        classes : None, "unseen", "all", list of names, or a class table
-            Which classes to score: those seen in training (None), the others in the class
-            table ("unseen"), all of them, some by name, or those of a new table that has the
-            same columns.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Larger is more compatible. As everywhere in scikit-learn, with `classes=None` and
-            exactly two seen classes this is instead the difference of the two, of shape
-            (n_samples,); name the classes to get both columns.
-        """
-        X = self._check_images(X)
-        chosen = self._candidates(classes)
-        scores = np.empty((len(X), len(chosen.names)), self.dtype)
-
-        def keep(rows: slice, block: np.ndarray) -> None:
-            scores[rows] = block
-
-        self._score_blocks(X, chosen, keep)
-        if classes is None and len(chosen.names) == 2:
-            return scores[:, 1] - scores[:, 0]
-        return scores
 
     def predict(self, X: Any, classes: Any = None) -> np.ndarray:
         """Most compatible class of each image.
@@ -152,26 +97,13 @@ class ZeroShotClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         names, scores = self._best(X, k, classes)
         return (names, scores) if return_scores else names
 
-    def _best(self, X: Any, k: int, classes: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Names and scores of the k most compatible classes of each image."""
-        X = self._check_images(X)
-        chosen = self._candidates(classes)
+    def _check_k(self, k: Any, n_classes: int) -> None:
         if isinstance(k, bool) or not isinstance(k, int | np.integer):
             raise TypeError(f"k must be a whole number, not {k!r}.")
-        if not 1 <= k <= len(chosen.names):
+        if not 1 <= k <= n_classes:
             raise ValueError(
-                f"k must be between 1 and the number of candidate classes, "
-                f"{len(chosen.names)}, but is {k}."
+                f"k must be between 1 and the number of candidate classes, {n_classes}, but is {k}."
             )
-        places = np.empty((len(X), k), np.intp)
-        scores = np.empty((len(X), k), self.dtype)
-
-        def keep(rows: slice, block: np.ndarray) -> None:
-            places[rows] = best_k(block, k)
-            scores[rows] = np.take_along_axis(block, places[rows], axis=1)
-
-        self._score_blocks(X, chosen, keep)
-        return chosen.names[places], scores
 
     def score(self, X: Any, y: Any, classes: Any = None) -> float:
         """Mean per-class top-1 accuracy, the paper's measure.
@@ -206,214 +138,12 @@ class ZeroShotClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one `.safetensors` file, atomically; see `latem.load`."""
         check_is_fitted(self)
-        tensors, record = self._state()
-        table = self.class_table_
-        params = self.get_params(deep=False)
-        params["class_embeddings"] = None if self.class_embeddings is None else "stored"
-        if not isinstance(params.get("random_state"), int | np.integer):
-            params["random_state"] = None
-        meta = {
-            "model": type(self).__name__,
-            "params": {name: _plain(value) for name, value in params.items()},
-            "classes": {"dtype": self.classes_.dtype.str, "names": self.classes_.tolist()},
-            "table": {
-                "name": table.name,
-                "names": table.names.tolist(),
-                "columns": None if table.columns is None else list(table.columns),
-            },
-            "scaling": self.scaler_.kind,
-            "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
-            "record": record,
-        }
-        tensors = {
-            **tensors,
-            "table.vectors": table.vectors,
-            "scaling.shift": self.scaler_.shift,
-            "scaling.scale": self.scaler_.scale,
-        }
-        storage.write_file(Path(path), "model", tensors, meta)
-
-    @classmethod
-    def _from_file(cls, tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:
-        """Model from the content of a file; raises KeyError, TypeError or ValueError if odd."""
-        names, table = meta["classes"], meta["table"]
-        stored = ClassEmbeddings(
-            table["names"], tensors["table.vectors"], name=table["name"], columns=table["columns"]
-        )
-        params = dict(meta["params"])
-        if params["class_embeddings"] is not None:
-            params["class_embeddings"] = stored
-        model = cls(**params)
-        model._validate_params()
-        model.class_table_ = stored
-        dtype = np.dtype(names["dtype"])
-        if dtype.kind not in "OUiufb":
-            raise storage.FileFormatError(f"class names of type {dtype} cannot be")
-        model.classes_ = np.array(names["names"], dtype=dtype)
-        stored.positions(model.classes_)
-        shift, scale = tensors["scaling.shift"], tensors["scaling.scale"]
-        if shift.ndim != 1 or shift.shape != scale.shape:
-            raise storage.FileFormatError(f"scaling of shapes {shift.shape} and {scale.shape}")
-        if meta["scaling"] != model.feature_scaling:
-            raise storage.FileFormatError("the stored scaling is not the model's")
-        model.scaler_ = FeatureScaler(meta["scaling"], shift, scale)
-        model.n_features_in_ = len(shift)
-        if meta["feature_names"]:
-            if len(meta["feature_names"]) != len(shift):
-                raise storage.FileFormatError("feature names and features differ in number")
-            model.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
-        model._restore(tensors, meta["record"])
-        return model
-
-    # -- shared by the models -----------------------------------------------------------------
-
-    def _check_training_images(
-        self, X: Any, y: Any, *, reset: bool = True
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Validated features and labels."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        X, y = validate_data(
-            self, X, y, reset=reset, dtype=_FLOATS, order="C", ensure_all_finite=False
-        )
-        self._check_finite(X)
-        check_classification_targets(y)
-        return np.asarray(X), y
-
-    def _check_images(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=_FLOATS, order="C", ensure_all_finite=False)
-        self._check_finite(X)
-        return np.asarray(X)
-
-    def _check_finite(self, X: np.ndarray) -> None:
-        for first in range(0, len(X), 1024):
-            finite = np.isfinite(X[first : first + 1024])
-            if not finite.all():
-                row, column = np.argwhere(~finite)[0]
-                value = "NaN" if np.isnan(X[first + row, column]) else "inf (infinity)"
-                raise ValueError(
-                    f"{type(self).__name__} got X with {value} in row {first + row}, column "
-                    f"{column}; drop such rows or fill in finite values."
-                )
-
-    def _set_classes(self, y: np.ndarray, classes: Any = None) -> None:
-        """Set `classes_` and `class_table_` from the labels (and the declared classes)."""
-        owner = type(self).__name__
-        seen = np.unique(y)
-        if classes is not None:
-            declared = np.unique(column_or_1d(classes))
-            odd = np.setdiff1d(seen, declared)
-            if len(odd):
-                raise ValueError(f"{owner} got labels {odd[:5].tolist()} that are not in classes.")
-            seen = declared
-        if len(seen) < 2:
-            raise ValueError(
-                f"{owner} needs images of at least 2 classes to learn from, but y has only "
-                f"{len(seen)} class: {seen.tolist()}."
-            )
-        if self.class_embeddings is None:
-            table = ClassEmbeddings(seen, np.eye(len(seen)), name="one-hot")
-        else:
-            table = as_class_embeddings(self.class_embeddings)
-            self._check_label_type(seen, table)
-            missing = [name for name in seen.tolist() if name not in table]
-            if missing:
-                shown = ", ".join(repr(name) for name in missing[:5])
-                more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-                raise ValueError(
-                    f"{owner} got class_embeddings without rows for [{shown}]{more}; add them or "
-                    f"drop those samples."
-                )
-        self._vectors(table)  # complains now about vectors that cannot be normalised
-        self.classes_ = seen
-        self.class_table_ = table
-
-    def _check_label_type(self, labels: np.ndarray, table: ClassEmbeddings) -> None:
-        given, known = labels.tolist()[0], table.names.tolist()[0]
-        if type(given) is not type(known):
-            raise TypeError(
-                f"{type(self).__name__} got labels of type {type(given).__name__} (such as "
-                f"{given!r}), but the names in class_embeddings are of type "
-                f"{type(known).__name__} (such as {known!r}); label the samples with the names, "
-                f"for instance y = np.array(names)[y]."
-            )
-
-    def _codes(self, y: np.ndarray) -> np.ndarray:
-        """Row numbers in `classes_` of some labels."""
-        odd = np.setdiff1d(y, self.classes_)
-        if len(odd):
-            raise ValueError(
-                f"{type(self).__name__} is being trained on {len(self.classes_)} classes, and "
-                f"{odd[:5].tolist()} are not among them; name all classes in the first call to "
-                f"partial_fit, or fit anew."
-            )
-        return np.searchsorted(self.classes_, y)
-
-    def _vectors(self, table: ClassEmbeddings) -> np.ndarray:
-        """Class vectors as the model uses them."""
-        vectors = table.unit_vectors() if self.normalize_classes else table.vectors
-        return np.ascontiguousarray(vectors, dtype=self.dtype)
-
-    def _seen_vectors(self) -> np.ndarray:
-        return self._vectors(self.class_table_.select(self.classes_))
-
-    def _each_block(
-        self, X: np.ndarray, n_classes: int, work: Callable[[slice, np.ndarray], None]
-    ) -> None:
-        """Call `work(rows, features)` for blocks of scaled rows, in several threads."""
-
-        def task(rows: slice) -> None:
-            work(rows, self.scaler_.transform(X[rows], self.dtype))
-
-        run_all(task, row_blocks(len(X), n_classes), self.n_threads)
-
-    def _score_blocks(
-        self, X: np.ndarray, chosen: Candidates, keep: Callable[[slice, np.ndarray], None]
-    ) -> None:
-        """Call `keep(rows, scores)` for blocks of rows, in several threads."""
-        score = self._block_scorer(chosen.vectors, len(X))
-
-        def work(rows: slice, features: np.ndarray) -> None:
-            keep(rows, score(features))
-
-        self._each_block(X, len(chosen.names), work)
-
-    def _candidates(self, classes: Any) -> Candidates:
-        """Names and vectors of the classes meant by a `classes` argument."""
-        table = self.class_table_
-        if classes is None:
-            return Candidates(self.classes_, self._seen_vectors())
-        if isinstance(classes, str) and not classes.lower().endswith(TABLE_SUFFIXES):
-            if classes == "all":
-                chosen = table
-            elif classes == "unseen":
-                seen = set(self.classes_.tolist())
-                names = [name for name in table.names.tolist() if name not in seen]
-                if not names:
-                    raise ValueError(
-                        "There are no unseen classes: every class of the table was seen in "
-                        "training. Give class_embeddings with more rows, or a table as classes."
-                    )
-                chosen = table.select(names)
-            else:
-                raise ValueError(
-                    f"classes is 'all', 'unseen', a list of names or a class table, not "
-                    f"{classes!r}; for a single class write [{classes!r}]."
-                )
-        elif isinstance(classes, ClassEmbeddings | pd.DataFrame | dict | str | PathLike) or (
-            isinstance(classes, tuple) and len(classes) == 2 and np.ndim(classes[1]) == 2
-        ):
-            chosen = table.match_columns(as_class_embeddings(classes))
-        else:
-            names = list(classes)
-            if not names:
-                raise ValueError("classes is empty; name at least one candidate class.")
-            chosen = table.select(names)
-        return Candidates(chosen.names, self._vectors(chosen))
+        storage.write_file(Path(path), "model", *self._pack())
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def plain_params(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as plain data; a random state that is not a number is left out."""
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
+    if not isinstance(plain.get("random_state", 0), int):
+        plain["random_state"] = None
+    return plain

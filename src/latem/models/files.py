@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from os import PathLike
+from typing import Any
+
+import numpy as np
 
 from latem import storage
 from latem.models.base import ZeroShotClassifier
-from latem.models.latem import LatEm
 
-MODELS: dict[str, type[ZeroShotClassifier]] = {model.__name__: model for model in (LatEm,)}
+_HOMES = {"LatEm": "latem.models.latem", "LateFusion": "latem.fusion"}
 
 
 def load(path: str | PathLike[str]) -> ZeroShotClassifier:
@@ -37,14 +40,19 @@ def load(path: str | PathLike[str]) -> ZeroShotClassifier:
     True
     """
     tensors, meta = storage.read_file(path, "model")
-    name = meta.get("model")
-    if not isinstance(name, str) or name not in MODELS:
-        raise storage.FileFormatError(
-            f"{path} holds a model called {name!r}; this latem knows {', '.join(MODELS)}."
-        )
     try:
-        return MODELS[name]._from_file(tensors, meta)
+        return unpack(tensors, meta)
     except KeyError as error:
         raise storage.FileFormatError(f"{path} is damaged: it lacks {error}.") from None
     except (TypeError, ValueError, AttributeError) as error:
         raise storage.FileFormatError(f"{path} is damaged: {error}.") from None
+
+
+def unpack(tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> ZeroShotClassifier:
+    """Model from the content of a file; only models of latem are known by name."""
+    name = meta.get("model")
+    if not isinstance(name, str) or name not in _HOMES:
+        raise ValueError(
+            f"it holds a model called {name!r}, and this latem knows {', '.join(_HOMES)}"
+        )
+    return getattr(import_module(_HOMES[name]), name)._unpack(tensors, meta)

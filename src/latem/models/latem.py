@@ -19,12 +19,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latem import storage
-from latem.models.base import ZeroShotClassifier
 from latem.models.checkpoint import Checkpoint
 from latem.models.progress import progress_bar
 from latem.models.scaling import SCALINGS, FeatureScaler, Scaling
 from latem.models.scoring import MapScorer
 from latem.models.spaces import ClassSpace, EmbeddingSpace, Space, choose_form
+from latem.models.tabled import TableClassifier
 from latem.models.training import (
     LONGEST_BLOCK,
     Callback,
@@ -41,7 +41,7 @@ from latem.threads import single_threaded_blas
 _COUNTS = ("violations", "visits")
 
 
-class LatEm(ZeroShotClassifier):
+class LatEm(TableClassifier):
     """Latent embedding model: names classes from their descriptions alone.
 
     Parameters

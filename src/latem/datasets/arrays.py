@@ -1,0 +1,197 @@
+"""Datasets from plain arrays and tables: NPZ, CSV and Parquet files, folders of pictures.
+
+These hold images and labels; class descriptions come from class tables given beside them, and the
+split from a list of unseen classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from latem.datasets.dataset import Split, ZeroShotDataset
+from latem.embeddings.table import as_class_embeddings
+
+PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp")
+Tables = Mapping[str, Any]
+
+
+def from_npz(
+    path: str | PathLike[str], tables: Tables, *, unseen: Sequence[str] = (), name: str = ""
+) -> ZeroShotDataset:
+    """Dataset from an NPZ file with arrays `features` (images × features) and `labels`.
+
+    Parameters
+    ----------
+    path : path
+        Optional further array: `images`, the images' names. `labels` are class names, or
+        numbers of an array `classes` of names, counted from 0.
+    tables : mapping of str to class table
+        Class descriptions by name, each a table, DataFrame or path.
+    unseen : sequence of class names
+        Test classes of the split "standard"; those without images need not be named.
+    name : str
+
+    Returns
+    -------
+    ZeroShotDataset
+    """
+    path = Path(path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+    except FileNotFoundError:
+        raise FileNotFoundError(f"There is no file {str(path)!r}.") from None
+    except Exception as error:  # zip and NumPy raise many kinds for files that are cut
+        raise ValueError(f"{path} is not a readable NPZ file without pickles: {error}.") from None
+    for key in ("features", "labels"):
+        if key not in arrays:
+            raise ValueError(f"{path} has no array {key!r}; it has {', '.join(sorted(arrays))}.")
+    labels = arrays["labels"]
+    if labels.dtype.kind in "iu":
+        labels = _numbered(path, labels, arrays.get("classes"))
+    return _assemble(path, arrays["features"], labels, arrays.get("images"), tables, unseen, name)
+
+
+def from_table(
+    path: str | PathLike[str], tables: Tables, *, unseen: Sequence[str] = (), name: str = ""
+) -> ZeroShotDataset:
+    """Dataset from a CSV, TSV or Parquet file with one line per image.
+
+    Columns: `class`, optionally `image`, and one per feature, all numbers. Other parameters are
+    those of `from_npz`.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}.")
+    try:
+        if path.suffix.lower() in (".parquet", ".pq"):
+            frame = pd.read_parquet(path)
+        else:
+            separator = "\t" if path.suffix.lower() == ".tsv" else ","
+            text = {"class": str, "image": str}
+            frame = pd.read_csv(path, sep=separator, dtype=text, keep_default_na=False)
+    except ImportError:
+        raise ImportError(f"Reading {path} needs pyarrow: pip install 'latem[parquet]'.") from None
+    except Exception as error:  # parsers raise many kinds for files that are cut or mislabelled
+        raise ValueError(f"{path} is not a readable table: {error}.") from None
+    if "class" not in frame:
+        raise ValueError(f"{path} needs a column 'class'; it has {list(frame.columns[:5])}.")
+    features = frame.drop(columns=[c for c in ("class", "image") if c in frame])
+    wrong = [c for c in features if not pd.api.types.is_numeric_dtype(features[c])]
+    if wrong:
+        column = features[wrong[0]]
+        line = int(np.flatnonzero(pd.to_numeric(column, errors="coerce").isna())[0])
+        raise ValueError(
+            f"{path}: column {wrong[0]!r} must hold numbers, but image {line} has "
+            f"{column.iloc[line]!r}."
+        )
+    images = frame["image"].to_numpy(str) if "image" in frame else None
+    labels = frame["class"].to_numpy(str)
+    return _assemble(path, features.to_numpy(), labels, images, tables, unseen, name)
+
+
+def list_pictures(folder: str | PathLike[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Pictures in class folders, sorted: paths relative to `folder`, and class names.
+
+    The name of a picture's folder is its class. Files that are not pictures are left out.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(folder)!r}.")
+    found = sorted(
+        p.relative_to(folder).as_posix()
+        for p in folder.glob("*/*")
+        if p.is_file() and p.suffix.lower() in PICTURES
+    )
+    if not found:
+        raise ValueError(f"{folder} holds no class folders with pictures ({', '.join(PICTURES)}).")
+    return np.array(found), np.array([path.split("/")[0] for path in found])
+
+
+def from_pictures(
+    folder: str | PathLike[str],
+    features: Any,
+    tables: Tables,
+    *,
+    unseen: Sequence[str] = (),
+    name: str = "",
+) -> ZeroShotDataset:
+    """Dataset from class folders of pictures whose features are known.
+
+    Parameters
+    ----------
+    folder : path
+        One folder per class, as `list_pictures` reads it.
+    features : array-like of shape (n_pictures, n_features), or path of a .npy file
+        One row per picture, in the order of `list_pictures`.
+    tables, unseen, name
+        As for `from_npz`.
+
+    Returns
+    -------
+    ZeroShotDataset
+    """
+    images, labels = list_pictures(folder)
+    if isinstance(features, str | PathLike):
+        features = np.load(features, allow_pickle=False)
+    return _assemble(Path(folder), np.asarray(features), labels, images, tables, unseen, name)
+
+
+def _numbered(path: Path, labels: np.ndarray, classes: np.ndarray | None) -> np.ndarray:
+    if classes is None:
+        raise ValueError(f"{path}: labels are numbers; add an array 'classes' of their names.")
+    if len(labels) and (labels.min() < 0 or labels.max() >= len(classes)):
+        hint = " They seem to count from 1: subtract 1." if labels.max() == len(classes) else ""
+        raise ValueError(
+            f"{path}: labels go from {labels.min()} to {labels.max()}, but 'classes' has "
+            f"{len(classes)} names, numbered from 0.{hint}"
+        )
+    return classes[labels]
+
+
+def _assemble(
+    path: Path,
+    features: np.ndarray,
+    labels: np.ndarray,
+    images: np.ndarray | None,
+    tables: Tables,
+    unseen: Sequence[str],
+    name: str,
+) -> ZeroShotDataset:
+    labels = np.asarray(labels).astype(str).ravel()
+    if features.ndim != 2 or features.dtype.kind not in "fiu":
+        raise ValueError(f"{path}: features must be numbers, images × features.")
+    if len(features) != len(labels):
+        turned = "; they look transposed" if features.shape[1] == len(labels) else ""
+        raise ValueError(
+            f"{path}: {len(features)} rows of features but {len(labels)} labels{turned}."
+        )
+    embeddings = {key: as_class_embeddings(table) for key, table in tables.items()}
+    pictured = sorted(set(labels.tolist()))
+    for key, table in embeddings.items():
+        missing = [c for c in pictured if c not in table]
+        if missing:
+            raise ValueError(f"Class table {key!r} has no rows for {missing[:5]}.")
+    odd = sorted(set(unseen) - set(pictured))
+    if odd:
+        raise ValueError(f"{odd[:5]} are named as unseen but have no images to test on.")
+    splits = {}
+    if unseen:
+        seen = tuple(c for c in pictured if c not in set(unseen))
+        splits["standard"] = Split(seen, (), tuple(sorted(unseen)))
+    dtype = features.dtype if features.dtype.kind == "f" else np.float32
+    return ZeroShotDataset(
+        features=np.ascontiguousarray(features, dtype=dtype),
+        labels=labels,
+        embeddings=embeddings,
+        splits=splits,
+        images=None if images is None else np.asarray(images).astype(str),
+        name=name or path.stem,
+        info={"source": path.name},
+    )

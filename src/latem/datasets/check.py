@@ -1,0 +1,153 @@
+"""What is wrong with a dataset folder, line by line, and what is in it."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from latem.datasets.dataset import Split, ZeroShotDataset
+from latem.datasets.folder import read_features, read_images, read_split, read_toml
+from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings
+
+_SHOWN = 5
+
+
+def check_folder(path: str | PathLike[str]) -> list[str]:
+    """Problems of a dataset folder, one sentence each; an empty list means it is sound.
+
+    Unlike `read_folder`, which stops at the first problem, this looks at every file.
+
+    Parameters
+    ----------
+    path : path of the folder
+
+    Returns
+    -------
+    list of str
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        return [f"There is no dataset folder {str(folder)!r}."]
+    problems: list[str] = []
+
+    def attempt(read, *arguments):  # type: ignore[no-untyped-def]
+        try:
+            return read(*arguments)
+        except (OSError, ValueError, TypeError) as error:
+            problems.append(str(error))
+            return None
+
+    attempt(read_toml, folder / "dataset.toml")
+    features = attempt(read_features, folder / "features.npy")
+    images = attempt(read_images, folder / "images.csv")
+    if features is not None:
+        problems += _feature_problems(folder / "features.npy", features)
+    labels = None if images is None else images[1]
+    if features is not None and labels is not None and len(features) != len(labels):
+        problems.append(
+            f"{folder}: features.npy has {len(features)} rows but images.csv has {len(labels)} "
+            f"lines after its header; they must match one to one."
+        )
+    tables = {}
+    for file in sorted(folder.glob("embeddings/*")):
+        if file.suffix.lower() not in TABLE_SUFFIXES:
+            problems.append(f"{file} is not a class table ({', '.join(TABLE_SUFFIXES)}).")
+        elif (table := attempt(ClassEmbeddings.read, file)) is not None:
+            tables[file] = table
+    if not tables:
+        problems.append(f"{folder / 'embeddings'} holds no readable class table.")
+    splits = {}
+    for file in sorted(folder.glob("splits/*.toml")):
+        if (split := attempt(read_split, file)) is not None:
+            splits[file] = split
+    for file, split in splits.items():
+        problems += _split_problems(file, split, labels)
+    described = {c for split in splits.values() for c in split.train + split.val + split.test}
+    described |= set() if labels is None else set(labels.tolist())
+    for file, table in tables.items():
+        missing = sorted(described - set(table.names.tolist()))
+        if missing:
+            problems.append(f"{file} has no row for {_some(missing)}.")
+    return problems
+
+
+def describe(dataset: ZeroShotDataset) -> dict:
+    """Counts and sizes of a dataset, and warnings about its splits.
+
+    Returns
+    -------
+    dict
+        "images", "features", "dtype", "megabytes", "classes", "images_per_class" (smallest,
+        median, largest), "embeddings" (name → dimensions), "splits" (name → counts) and
+        "warnings".
+    """
+    _, counts = np.unique(dataset.labels, return_counts=True)
+    features = dataset.features
+    warnings = []
+    splits = {}
+    for name, split in dataset.splits.items():
+        warnings += _split_problems(Path(name), split, dataset.labels)
+        seen = split.train + split.val
+        splits[name] = {
+            "train": len(split.train),
+            "val": len(split.val),
+            "test": len(split.test),
+            "seen_images": len(dataset.rows(seen)) - len(split.held_out),
+            "unseen_images": len(dataset.rows(split.test)),
+            "held_out": len(split.held_out),
+        }
+    return {
+        "images": len(features),
+        "features": features.shape[1],
+        "dtype": str(features.dtype),
+        "megabytes": round(features.nbytes / 1e6, 1),
+        "classes": len(counts),
+        "images_per_class": [int(counts.min()), float(np.median(counts)), int(counts.max())],
+        "embeddings": {name: table.n_dimensions for name, table in dataset.embeddings.items()},
+        "splits": splits,
+        "warnings": warnings,
+    }
+
+
+def _feature_problems(path: Path, features: np.ndarray) -> list[str]:
+    for first in range(0, len(features), 1024):
+        finite = np.isfinite(features[first : first + 1024])
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            return [f"{path}: row {first + row}, column {column} is not a finite number."]
+    return []
+
+
+def _split_problems(path: Path, split: Split, labels: np.ndarray | None) -> list[str]:
+    problems = []
+    if not split.train or not split.test:
+        problems.append(f"{path}: a split needs train and test classes.")
+    if labels is None:
+        return problems
+    pictured = set(labels.tolist())
+    for part in ("train", "val", "test"):
+        without = [name for name in getattr(split, part) if name not in pictured]
+        if without:
+            problems.append(f"{path}: {part} classes without images: {_some(without)}.")
+    if split.held_out:
+        rows = np.array(split.held_out)
+        outside = rows[(rows < 0) | (rows >= len(labels))]
+        if len(outside):
+            problems.append(
+                f"{path}: held_out rows {_some(outside.tolist())} do not exist; rows are counted "
+                f"from 0 to {len(labels) - 1}."
+            )
+        inside = rows[(rows >= 0) & (rows < len(labels))]
+        strange = inside[~np.isin(labels[inside], split.train + split.val)]
+        if len(strange):
+            problems.append(
+                f"{path}: held-out rows {_some(strange.tolist())} are not images of seen classes."
+            )
+    return problems
+
+
+def _some(values: list) -> str:
+    shown = ", ".join(repr(value) for value in values[:_SHOWN])
+    return shown + (f" and {len(values) - _SHOWN} more" if len(values) > _SHOWN else "")

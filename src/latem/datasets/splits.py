@@ -1,0 +1,106 @@
+"""Class-disjoint splits: random ones, and held-out rows for the generalised setting.
+
+The paper averages over five splits: the published one and four drawn at random with the same
+numbers of classes (Sec. 5). Nothing but the number of classes is kept fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from latem.datasets.dataset import Split, ZeroShotDataset
+
+PAPER_SIZES: Mapping[str, tuple[int, int, int]] = {
+    "CUB": (100, 50, 50),
+    "AWA": (27, 13, 10),
+    "Dogs": (60, 25, 28),
+}
+"""Train, val and test classes of the paper's sets.
+
+Table 1 of the paper gives train + val and test: 150/50, 40/10 and 85/28. How train + val divides
+into train and val is not published for AWA and Dogs; there, and for CUB, about a third is val.
+"""
+
+
+def random_class_splits(
+    classes: Sequence[Any], sizes: tuple[int, int, int] | str, n: int = 5, seed: int = 0
+) -> list[Split]:
+    """Splits of some classes at random.
+
+    Parameters
+    ----------
+    classes : sequence of class names
+        Their order does not matter.
+    sizes : (n_train, n_val, n_test), or the name of one of the paper's sets
+        "CUB", "AWA" or "Dogs". Classes beyond the sum of the sizes are in no part.
+    n : int
+        Number of splits.
+    seed : int
+        The same seed gives the same splits; the first of five equals the only one of one.
+
+    Returns
+    -------
+    list of Split
+
+    Examples
+    --------
+    >>> split, = random_class_splits(["ant", "bee", "cat", "dog"], (2, 1, 1), n=1)
+    >>> sorted(split.train + split.val + split.test)
+    ['ant', 'bee', 'cat', 'dog']
+    """
+    if isinstance(sizes, str):
+        if sizes not in PAPER_SIZES:
+            raise ValueError(
+                f"The paper's sets are {', '.join(PAPER_SIZES)}, not {sizes!r}; give three numbers."
+            )
+        sizes = PAPER_SIZES[sizes]
+    names = sorted(set(classes))
+    n_train, n_val, n_test = sizes
+    if min(n_train, n_test) < 1 or n_val < 0 or n < 1:
+        raise ValueError(
+            f"A split needs at least one train and one test class and no negative number, and at "
+            f"least one split must be wanted; got sizes={tuple(sizes)}, n={n}."
+        )
+    if sum(sizes) > len(names):
+        raise ValueError(
+            f"sizes {tuple(sizes)} ask for {sum(sizes)} classes, but there are {len(names)}."
+        )
+    splits = []
+    for number in range(n):
+        rng = np.random.default_rng([seed, number])
+        order = [names[i] for i in rng.permutation(len(names))]
+        parts = order[:n_train], order[n_train : n_train + n_val], order[n_train + n_val :]
+        train, val, test = (tuple(sorted(part)) for part in (*parts[:2], parts[2][:n_test]))
+        splits.append(Split(train, val, test))
+    return splits
+
+
+def hold_out(dataset: ZeroShotDataset, split: Split, share: float = 0.2, seed: int = 0) -> Split:
+    """The same split with some images of every seen class kept out of training.
+
+    They are what the generalised setting measures seen classes on.
+
+    Parameters
+    ----------
+    dataset : ZeroShotDataset
+    split : Split
+    share : float
+        Share of each seen class's images, rounded; at least one stays to learn from.
+    seed : int
+
+    Returns
+    -------
+    Split
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"share must lie between 0 and 1, but is {share}.")
+    rng = np.random.default_rng(seed)
+    held: list[int] = []
+    for name in sorted(split.train + split.val):
+        rows = dataset.rows([name])
+        count = min(round(share * len(rows)), max(len(rows) - 1, 0))
+        held.extend(sorted(rng.permutation(rows)[:count].tolist()))
+    return Split(split.train, split.val, split.test, tuple(sorted(held)))
