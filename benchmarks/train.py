@@ -98,12 +98,13 @@ class Problem:
 
         schedule = Schedule(STEP, 1.0, progress.epoch + n_epochs)
         with single_threaded_blas():
-            train(space, load, self.y, draw, schedule, progress, lambda info: False)
+            train(space, load, self.y, draw, schedule, progress, None, lambda info: None)
 
     def continued(self):
         old = self.progress
         history = {name: list(values) for name, values in old.history.items()}
-        return Progress(0, old.visits.copy(), old.violations.copy(), old.epoch, history)
+        visits, violations = old.visits.copy(), old.violations.copy()
+        return Progress(0, visits, violations, epoch=old.epoch, history=history)
 
 
 class RealProblem(Problem):

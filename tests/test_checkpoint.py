@@ -187,3 +187,20 @@ def test_bad_checkpoints(world, tmp_path):
         model(world).fit(X, y, checkpoint=tmp_path / "model")
     with pytest.raises(FileFormatError, match="holds a latem checkpoint, not a model"):
         latem.load(tmp_path / "training")
+
+
+def test_a_stopped_training_stays_stopped(world, tmp_path):
+    X, y = world.training()
+    for _ in range(3):
+        again = model(world).fit(
+            X, y, checkpoint=tmp_path / "training", callback=lambda info: info.epoch >= 4
+        )
+        assert again.n_iter_ == 4
+
+
+def test_equal_parameters_of_another_type_are_the_same_training(world, tmp_path):
+    X, y = world.training()
+    model(world, n_epochs=2, margin=1).fit(X, y, checkpoint=tmp_path / "training")
+    model(world, n_epochs=3, margin=1.0).fit(X, y, checkpoint=tmp_path / "training")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        model(world).fit(X, y, checkpoint=tmp_path)

@@ -74,6 +74,17 @@ def test_demo_can_be_run_again_in_its_folder_but_spares_others(demo, tmp_path):
     assert result.exit_code == 1
 
 
+def test_an_interrupted_demo_can_be_run_again(tmp_path):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            run_demo(tmp_path / "run", n_epochs=1, progress=interrupt)
+    run_demo(tmp_path / "run", n_epochs=1)
+    assert (tmp_path / "run" / "run.json").exists()
+
+
 def test_ordinals():
     numbers = [1, 2, 3, 4, 11, 12, 13, 21, 22, 60]
     expected = "1st 2nd 3rd 4th 11th 12th 13th 21st 22nd 60th"

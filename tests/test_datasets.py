@@ -135,6 +135,12 @@ def test_folder_is_read_without_loading_the_features(tmp_path):
         ("images.csv", "image,class\na.jpg,ant\n", "6 rows but images.csv has 1 lines"),
         ("splits/standard.toml", 'train = ["ant"]\n', "lacks 'test'"),
         ("splits/standard.toml", 'train = ["a"]\ntest = ["a"]\n', "'a' twice, in train and test"),
+        ("splits/standard.toml", 'train = "ant"\ntest = ["cat"]\n', "train must be a list"),
+        (
+            "splits/standard.toml",
+            'train = ["ant"]\ntest = ["cat"]\nheldout = [1]\n',
+            r"unknown entries \['heldout'\]",
+        ),
         ("embeddings/att.csv", "class,legs\nant,six\n", "column 'legs' holds 'six'"),
     ],
 )
@@ -148,11 +154,29 @@ def test_broken_folders_are_refused_by_file(tmp_path, name, content, message):
     assert name.split("/")[-1] in str(error.value)
 
 
+def test_other_files_in_the_folder_do_not_matter(tmp_path):
+    folder = write_folder(tmp_path / "tiny")
+    (folder / "embeddings" / "README.txt").write_text("hello")
+    (folder / "embeddings" / "._att.csv").write_bytes(b"\x00\xff")
+    assert list(read_folder(folder).embeddings) == ["att"]
+    (folder / "embeddings" / "att.tsv").write_text("class\tlegs\nant\t6\n")
+    with pytest.raises(ValueError, match="att.csv, att.tsv would have the same name"):
+        read_folder(folder)
+
+
 def test_pickled_features_are_refused(tmp_path):
     folder = write_folder(tmp_path / "tiny")
     np.save(folder / "features.npy", np.array([[{}]], dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match="not a readable .npy"):
         read_folder(folder)
+
+
+def test_dataset_checks_its_splits():
+    parts = np.ones((2, 2)), ["a", "b"], {}
+    with pytest.raises(ValueError, match=r"'standard' names \['c'\], which have neither"):
+        ZeroShotDataset(*parts, {"standard": Split(["a"], [], ["c"])})
+    with pytest.raises(ValueError, match=r"holds out rows \[2, -1\], but rows go from 0 to 1"):
+        ZeroShotDataset(*parts, {"standard": Split(["a"], [], ["b"], [2, -1])})
 
 
 def test_dataset_checks_its_parts():

@@ -456,3 +456,87 @@ def test_bad_candidates(world, fitted):
 def test_not_fitted(world):
     with pytest.raises(Exception, match="not fitted yet"):
         LatEm(world.embeddings["att"]).predict([[1.0]])
+
+
+# -- regressions ------------------------------------------------------------------------------
+
+
+def test_parameters_changed_after_fit_do_not_spoil_the_file(world, tmp_path):
+    import latem
+
+    X, y = world.training()
+    model = LatEm(world.embeddings["att"], **QUICK).fit(X, y)
+    expected = model.decision_function(X, "all")
+    model.set_params(dtype="float64", feature_scaling="l2", n_threads=1).save(tmp_path / "m")
+    again = latem.load(tmp_path / "m")
+    assert (again.dtype, again.feature_scaling) == ("float32", "zmax")
+    np.testing.assert_array_equal(again.decision_function(X, "all"), expected)
+
+
+def test_files_do_not_depend_on_threads(world, tmp_path):
+    X, y = world.training()
+    for n in (1, 2):
+        LatEm(world.embeddings["att"], n_threads=n, **QUICK).fit(X, y).save(tmp_path / str(n))
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+
+
+def test_one_candidate_is_no_score(world, fitted):
+    X, y = world.testing()
+    one = y == y[0]
+    with pytest.raises(ValueError, match="among one class only, .'class 60'., and always be right"):
+        fitted.score(X[one], y[one])
+    assert 0 <= fitted.score(X[one], y[one], "unseen") <= 1
+
+
+def test_any_mapping_is_a_table_of_candidates(world, fitted):
+    from types import MappingProxyType
+
+    X, _ = world.testing()
+    new = {"class 60": np.ones(8), "class 61": -np.ones(8)}
+    expected = fitted.decision_function(X, new)
+    np.testing.assert_array_equal(fitted.decision_function(X, MappingProxyType(new)), expected)
+    with pytest.raises(TypeError, match="a list of names or a class table, not 5"):
+        fitted.predict(X, 5)
+
+
+def test_numbers_as_labels_for_names_that_are_numerals():
+    table = {"1": [1, 0], "2": [0, 1]}
+    with pytest.raises(TypeError, match=r"for instance y = y.astype\(str\)"):
+        LatEm(table).fit(np.eye(4), [1, 2, 1, 2])
+    labels = np.array([np.str_("1"), np.str_("2")] * 2, dtype=object)
+    assert LatEm(table, **QUICK).fit(np.eye(4), labels).predict(np.eye(4)).shape == (4,)
+
+
+def test_images_far_from_the_training_images_are_refused(world):
+    X, y = world.training()
+    model = LatEm(world.embeddings["att"], **QUICK).fit(X.astype(float), y)
+    with (
+        pytest.raises(ValueError, match="too large to scale"),
+        np.errstate(over="ignore", invalid="ignore"),
+    ):
+        model.predict(X.astype(float) * 1e300)
+
+
+def test_few_images_of_many_classes_are_no_regression_problem(world):
+    X, y = world.training()
+    first = np.unique(y, return_index=True)[1]
+    LatEm(world.embeddings["att"], **QUICK).fit(X[first], y[first])
+
+
+def test_answers_after_the_main_thread_has_ended():
+    import subprocess
+    import sys
+
+    code = """
+import threading, time
+from latem import LatEm, make_latent_world
+world = make_latent_world(n_images=4, random_state=0)
+X, y = world.training()
+model = LatEm(world.embeddings["att"], n_epochs=1, random_state=0).fit(X, y)
+def late():
+    time.sleep(0.3)
+    print(len(model.predict(X, "all")))
+threading.Thread(target=late).start()
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (result.stdout, result.stderr) == ("240\n", "")

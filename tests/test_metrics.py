@@ -57,5 +57,13 @@ def test_bad_input():
         top_k_accuracy(["z"], [[1, 2]], ["a", "b"], k=1)
     with pytest.raises(ValueError, match="'b'.* not among the classes"):
         confusion_matrix(["a"], ["b"], classes=["a"])
+    with pytest.raises(ValueError, match="scores hold NaN"):
+        top_k_accuracy(["a"], [[np.nan, 1]], ["a", "b"], k=1)
+    with pytest.raises(ValueError, match=r"name \['a'\] more than once"):
+        top_k_accuracy(["a"], [[0, 1]], ["a", "a"], k=1)
+    with pytest.raises(ValueError, match=r"name \['a'\] more than once"):
+        confusion_matrix(["a"], ["a"], classes=["a", "a"])
+    with pytest.raises(TypeError, match="y_true holds 1 and y_pred '1'"):
+        mean_class_accuracy([1, 2], ["1", "2"])
     with pytest.raises(ValueError, match="no labels"):
         top_k_accuracy([], np.empty((0, 2)), ["a", "b"], k=1)

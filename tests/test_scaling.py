@@ -67,6 +67,30 @@ def test_float64_images_keep_their_precision_on_the_way_to_float32():
     np.testing.assert_allclose(scaled, StandardScaler().fit_transform(X), atol=1e-4)
 
 
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
+def test_l2_at_any_size(size):
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    scaled = FeatureScaler.fit(X * size, "l2").transform(X * size)
+    np.testing.assert_allclose(scaled, normalize(X))
+
+
+def test_constant_but_for_rounding():
+    X = np.array([[0.3, 1.0], [0.1 + 0.2, 2.0]])
+    scaled = FeatureScaler.fit(X, "zscore").transform(np.array([[0.3001, 1.5]]))
+    assert abs(scaled[0, 0]) < 0.001
+
+
+def test_features_that_vary_too_little():
+    X = np.array([[1e-42, 1.0], [2e-42, 2.0]], np.float32)
+    with pytest.raises(ValueError, match="column 0 varies too little"):
+        FeatureScaler.fit(X, "zmax")
+
+
+def test_half_precision_is_scaled_in_single():
+    X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float16)
+    assert FeatureScaler.fit(X, "zscore").transform(X).dtype == np.float32
+
+
 def test_values_too_large_to_square_are_named():
     X = np.array([[1.0, 1e300], [2.0, -1e300]])
     with pytest.raises(ValueError, match="column 1 holds values too large"):

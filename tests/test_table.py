@@ -62,6 +62,7 @@ def test_semicolons_bom_and_quotes_of_spreadsheets(tmp_path):
         ("class,a,b\nx,1,two\n", "class 'x', column 'b' holds 'two'"),
         ("class,a,a\nx,1,2\n", "columns twice: 'a'"),
         ("class,a\n,1\n", "Row 0 has no class name"),
+        ("ant,6.0,0.5\nbee,6.0,1.0\n", "seems to have no header"),
         ("class,a\n", "holds no classes"),
         ("", "holds no classes"),
         ("class\nx\n", "at least one of numbers"),
@@ -107,6 +108,14 @@ def test_files_of_other_kinds(tmp_path):
 def test_bad_tables(names, vectors, message):
     with pytest.raises(ValueError, match=message):
         ClassEmbeddings(names, vectors)
+
+
+def test_frames_and_masked_arrays_as_vectors():
+    frame = pd.DataFrame([[5, 1], [7, 2]])
+    assert ClassEmbeddings(["a", "b"], frame).vectors.tolist() == [[5, 1], [7, 2]]
+    assert as_class_embeddings((["a", "b"], frame))["b"].tolist() == [7, 2]
+    with pytest.raises(ValueError, match="must not be masked"):
+        ClassEmbeddings(["a"], np.ma.masked_array([[1, 2]], mask=[[0, 1]]))
 
 
 def test_names_of_mixed_or_strange_type():

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
         ZeroShotDataset,
         load_emoji,
         make_latent_world,
+        random_class_splits,
         read_folder,
+        write_folder,
     )
     from latem.embeddings import ClassEmbeddings, as_class_embeddings
     from latem.fusion import LateFusion
@@ -35,7 +37,9 @@ _HOMES = {
         "ZeroShotDataset",
         "load_emoji",
         "make_latent_world",
+        "random_class_splits",
         "read_folder",
+        "write_folder",
     ),
     "latem.embeddings": ("ClassEmbeddings", "as_class_embeddings"),
     "latem.fusion": ("LateFusion",),
@@ -68,8 +72,10 @@ __all__ = [
     "make_latent_world",
     "mean_class_accuracy",
     "per_class_accuracy",
+    "random_class_splits",
     "read_folder",
     "top_k_accuracy",
+    "write_folder",
 ]
 
 

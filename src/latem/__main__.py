@@ -1,5 +1,5 @@
 """`python -m latem`."""
 
-from latem.cli import app
+from latem.cli import main
 
-app()
+main()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+
+from latem.cli_data import app as data_app
+from latem.cli_tools import failures
 
 if TYPE_CHECKING:
     from latem.demo import DemoResult
@@ -21,6 +26,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(data_app, name="data")
+
+
+def main() -> None:
+    """Run the command line; characters the terminal cannot show become question marks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    app()
 
 
 def _show_version(wanted: bool) -> None:
@@ -53,18 +67,9 @@ def demo(
     from latem.demo import run_demo
 
     start = time.perf_counter()
-    try:
-        with _Progress(quiet) as progress:
-            result = run_demo(out, seed=seed, progress=progress.advance)
-    except OSError as error:
-        raise _failure(error) from None
+    with failures(), _Progress(quiet) as progress:
+        result = run_demo(out, seed=seed, progress=progress.advance)
     _print_demo(result, out, time.perf_counter() - start)
-
-
-def _failure(error: Exception) -> typer.Exit:
-    """Print an error as one sentence; the exit code says that the command failed."""
-    Console(stderr=True).print(f"latem: {error}", style="red", markup=False, highlight=False)
-    return typer.Exit(1)
 
 
 class _Progress:

@@ -79,6 +79,9 @@ def top_k_accuracy(y_true: Any, scores: Any, classes: Any, k: int = 5) -> float:
         )
     if not len(y_true):
         raise ValueError("There are no labels to compare.")
+    if np.isnan(scores).any():
+        raise ValueError("scores hold NaN and cannot be ranked.")
+    _check_unique(classes)
     if not 1 <= k <= len(classes):
         raise ValueError(f"k must be between 1 and {len(classes)}, but is {k}.")
     place = {name: i for i, name in enumerate(classes.tolist())}
@@ -118,6 +121,7 @@ def confusion_matrix(y_true: Any, y_pred: Any, classes: Any = None) -> pd.DataFr
     y_true, y_pred = _check_labels(y_true, y_pred)
     found = np.unique(np.concatenate([y_true, y_pred]))
     names = found if classes is None else column_or_1d(classes)
+    _check_unique(names)
     strange = np.setdiff1d(found, names)
     if len(strange):
         raise ValueError(f"Labels {strange[:5].tolist()} are not among the classes.")
@@ -134,7 +138,19 @@ def _check_labels(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
     check_consistent_length(y_true, y_pred)
     if not len(y_true):
         raise ValueError("There are no labels to compare.")
+    text = [isinstance(labels.tolist()[0], str) for labels in (y_true, y_pred)]
+    if text[0] != text[1]:
+        raise TypeError(
+            f"Labels must be of one type, but y_true holds {y_true.tolist()[0]!r} and y_pred "
+            f"{y_pred.tolist()[0]!r}."
+        )
     return y_true, y_pred
+
+
+def _check_unique(classes: np.ndarray) -> None:
+    names, counts = np.unique(classes, return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(f"classes name {names[counts > 1][:5].tolist()} more than once.")
 
 
 def _mean_by_class(y_true: np.ndarray, right: np.ndarray) -> pd.Series:

@@ -15,6 +15,8 @@ from typing import Any
 
 from latem import storage
 
+_MARK = ".latem-run"  # tells a folder of ours even before its run is complete
+
 
 class RunFolder:
     """A folder for the results of one run.
@@ -31,12 +33,13 @@ class RunFolder:
             if not self.path.is_dir():
                 raise NotADirectoryError(f"{self.path} is a file; name a folder to write to.")
             content = {entry.name for entry in self.path.iterdir()}
-            if content and "run.json" not in content:
+            if content and not content & {"run.json", _MARK}:
                 raise FileExistsError(
                     f"{self.path} is not empty and holds no earlier run; name another folder."
                 )
-            (self.path / "run.json").unlink(missing_ok=True)
         self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / _MARK).touch()
+        (self.path / "run.json").unlink(missing_ok=True)
 
     def file(self, name: str) -> Path:
         """Path of a file in the folder."""

@@ -23,9 +23,20 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from latem import __version__
+
 FORMAT_VERSION = 1
 _KEY = "latem"
-_VERSIONS = ("latem", "numpy", "numba", "scipy", "scikit-learn", "safetensors")
+_VERSIONS = ("numpy", "numba", "scipy", "scikit-learn", "safetensors")
+
+
+def _read_umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+UMASK = _read_umask()  # once, at import: asking for it changes it for a moment
 
 
 class FileFormatError(ValueError):
@@ -34,7 +45,8 @@ class FileFormatError(ValueError):
 
 def library_versions() -> dict[str, str]:
     """Versions of Python and of the libraries a result depends on."""
-    return {"python": platform.python_version(), **{name: version(name) for name in _VERSIONS}}
+    own = {"python": platform.python_version(), "latem": __version__}
+    return own | {name: version(name) for name in _VERSIONS}
 
 
 @contextmanager
@@ -53,9 +65,7 @@ def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
+        os.chmod(temporary, 0o666 & ~UMASK)
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,31 +20,32 @@ from threadpoolctl import ThreadpoolController
 class _BlasLimit:
     """One thread for the matrix libraries while anybody needs it.
 
-    The limit belongs to the whole process: the first user sets it, the last one lifts it. A
-    helper thread does both, because threadpoolctl lets only the thread that set a limit
-    change it again, and the last user need not be the first.
+    The limit belongs to the whole process: the first user sets it, the last one lifts it.
+    threadpoolctl lets only the thread that set a limit change it again while that thread lives,
+    and the last user need not be the first; so short-lived threads do both.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._keeper: ThreadPoolExecutor | None = None
         self._controller: ThreadpoolController | None = None
         self._limiter: Any = None
 
     def enter(self) -> None:
         with self._lock:
             if self._users == 0:
-                if self._keeper is None:
-                    self._keeper = ThreadPoolExecutor(1, thread_name_prefix="latem-blas")
-                self._keeper.submit(self._set).result()
+                try:
+                    _in_thread(self._set)
+                except BaseException:
+                    _in_thread(self._lift)
+                    raise
             self._users += 1
 
     def leave(self) -> None:
         with self._lock:
             self._users -= 1
-            if self._users == 0 and self._keeper is not None:
-                self._keeper.submit(self._lift).result()
+            if self._users == 0:
+                _in_thread(self._lift)
 
     def _set(self) -> None:
         if self._controller is None:
@@ -53,24 +53,41 @@ class _BlasLimit:
 
             self._controller = ThreadpoolController()
         self._limiter = self._controller.limit(limits=1, user_api="blas")
-        self._limiter.__enter__()
 
     def _lift(self) -> None:
-        self._limiter.__exit__(None, None, None)
-        self._limiter = None
+        limiter, self._limiter = self._limiter, None
+        if limiter is not None:
+            limiter.restore_original_limits()
 
 
 _limit = _BlasLimit()
 
 
 def _forget_limit() -> None:
-    """In a forked child the helper thread is gone; begin anew."""
+    """In a forked child other threads, and what they held, are gone; begin anew."""
     global _limit
     _limit = _BlasLimit()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_limit)
+
+
+def _in_thread(task: Callable[[], None]) -> None:
+    thread = threading.Thread(target=task)
+    if _start(thread):
+        thread.join()
+    else:
+        task()
+
+
+def _start(thread: threading.Thread) -> bool:
+    """Start a thread; at the end of the interpreter's life there are no new ones."""
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    return True
 
 
 @contextmanager
@@ -90,14 +107,35 @@ def resolve_threads(n_threads: int | None) -> int:
 
 
 def run_all(task: Callable[[Any], None], pieces: Iterable[Any], n_threads: int | None) -> None:
-    """Run `task(piece)` for every piece, with single-threaded matrix products inside."""
-    pieces = list(pieces)
-    workers = min(resolve_threads(n_threads), len(pieces))
-    with single_threaded_blas():
-        if workers <= 1:
-            for piece in pieces:
+    """Run `task(piece)` for every piece, with single-threaded matrix products inside.
+
+    The calling thread works along. After an error no further piece is begun, and the first
+    error is raised.
+    """
+    todo = list(pieces)
+    queue = iter(todo)
+    lock = threading.Lock()
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        while True:
+            with lock:
+                piece = next(queue, queue)
+            if piece is queue or errors:
+                return
+            try:
                 task(piece)
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            for _ in pool.map(task, pieces):
-                pass
+            except BaseException as error:
+                errors.append(error)
+
+    with single_threaded_blas():
+        helpers = [
+            threading.Thread(target=work)
+            for _ in range(min(resolve_threads(n_threads), len(todo)) - 1)
+        ]
+        helpers = [helper for helper in helpers if _start(helper)]
+        work()
+        for helper in helpers:
+            helper.join()
+    if errors:
+        raise errors[0]

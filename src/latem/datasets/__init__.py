@@ -1,8 +1,22 @@
 """Datasets: images of some classes, descriptions of more."""
 
+from latem.datasets.check import check_folder, describe
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.emoji import load_emoji
-from latem.datasets.folder import read_folder
+from latem.datasets.folder import read_folder, write_folder, write_split
+from latem.datasets.splits import hold_out, random_class_splits
 from latem.datasets.synthetic import make_latent_world
 
-__all__ = ["Split", "ZeroShotDataset", "load_emoji", "make_latent_world", "read_folder"]
+__all__ = [
+    "Split",
+    "ZeroShotDataset",
+    "check_folder",
+    "describe",
+    "hold_out",
+    "load_emoji",
+    "make_latent_world",
+    "random_class_splits",
+    "read_folder",
+    "write_folder",
+    "write_split",
+]

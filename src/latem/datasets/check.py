@@ -8,8 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from latem.datasets.dataset import Split, ZeroShotDataset
-from latem.datasets.folder import read_features, read_images, read_split, read_toml
-from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings
+from latem.datasets.folder import (
+    read_features,
+    read_images,
+    read_split,
+    read_toml,
+    split_files,
+    table_files,
+)
+from latem.embeddings.table import ClassEmbeddings
 
 _SHOWN = 5
 
@@ -51,15 +58,13 @@ def check_folder(path: str | PathLike[str]) -> list[str]:
             f"lines after its header; they must match one to one."
         )
     tables = {}
-    for file in sorted(folder.glob("embeddings/*")):
-        if file.suffix.lower() not in TABLE_SUFFIXES:
-            problems.append(f"{file} is not a class table ({', '.join(TABLE_SUFFIXES)}).")
-        elif (table := attempt(ClassEmbeddings.read, file)) is not None:
+    for file in table_files(folder):
+        if (table := attempt(ClassEmbeddings.read, file)) is not None:
             tables[file] = table
     if not tables:
         problems.append(f"{folder / 'embeddings'} holds no readable class table.")
     splits = {}
-    for file in sorted(folder.glob("splits/*.toml")):
+    for file in split_files(folder):
         if (split := attempt(read_split, file)) is not None:
             splits[file] = split
     for file, split in splits.items():

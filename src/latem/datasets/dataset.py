@@ -32,6 +32,8 @@ class Split:
     def __post_init__(self) -> None:
         owner: dict[Any, str] = {}
         for part in ("train", "val", "test"):
+            if isinstance(getattr(self, part), str):
+                raise TypeError(f"{part} must be a list of class names, not a single str.")
             names = tuple(getattr(self, part))
             object.__setattr__(self, part, names)
             for name in names:
@@ -71,6 +73,9 @@ class ZeroShotDataset:
     info: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", np.asarray(self.labels))
+        if self.images is not None:
+            object.__setattr__(self, "images", np.asarray(self.images))
         n = len(self.features)
         if self.features.ndim != 2:
             raise ValueError(f"Features must be images × features, not {self.features.shape}.")
@@ -78,6 +83,20 @@ class ZeroShotDataset:
             raise ValueError(f"There are {n} rows of features but {len(self.labels)} labels.")
         if self.images is not None and len(self.images) != n:
             raise ValueError(f"There are {n} rows of features but {len(self.images)} image names.")
+        known = set(self.labels.tolist())
+        for table in self.embeddings.values():
+            known |= set(table.names.tolist())
+        for name, split in self.splits.items():
+            odd = [c for c in split.train + split.val + split.test if c not in known]
+            if odd:
+                raise ValueError(
+                    f"Split {name!r} names {odd[:5]}, which have neither images nor a description."
+                )
+            outside = [row for row in split.held_out if not 0 <= row < n]
+            if outside:
+                raise ValueError(
+                    f"Split {name!r} holds out rows {outside[:5]}, but rows go from 0 to {n - 1}."
+                )
 
     def __repr__(self) -> str:
         title = f"{self.name!r}, " if self.name else ""

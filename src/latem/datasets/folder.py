@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -27,7 +26,7 @@ import numpy as np
 
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings
-from latem.storage import atomic_path, write_text
+from latem.storage import UMASK, atomic_path, write_text
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -57,8 +56,13 @@ def read_folder(path: str | PathLike[str]) -> ZeroShotDataset:
             f"{folder}: features.npy has {len(features)} rows but images.csv has {len(labels)} "
             f"lines after its header; they must match one to one."
         )
-    tables = sorted(p for p in folder.glob("embeddings/*") if p.suffix.lower() in TABLE_SUFFIXES)
-    splits = sorted(folder.glob("splits/*.toml"))
+    tables = table_files(folder)
+    splits = split_files(folder)
+    for files in (tables, splits):
+        stems = [file.stem for file in files]
+        twins = sorted({file.name for file in files if stems.count(file.stem) > 1})
+        if twins:
+            raise ValueError(f"{folder}: {', '.join(twins)} would have the same name; keep one.")
     return ZeroShotDataset(
         features=features,
         labels=labels,
@@ -95,7 +99,7 @@ def write_folder(dataset: ZeroShotDataset, path: str | PathLike[str]) -> Path:
     made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         _write_parts(dataset, made)
-        made.chmod(0o777 & ~_umask())
+        made.chmod(0o777 & ~UMASK)
         made.rename(folder)
     except BaseException:
         shutil.rmtree(made)
@@ -145,10 +149,15 @@ def _toml_value(value: str | int | float) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _umask() -> int:
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
+def table_files(folder: Path) -> list[Path]:
+    """Class tables of a dataset folder; hidden files and other kinds are left out."""
+    files = sorted(folder.glob("embeddings/[!.]*"))
+    return [file for file in files if file.suffix.lower() in TABLE_SUFFIXES]
+
+
+def split_files(folder: Path) -> list[Path]:
+    """Splits of a dataset folder."""
+    return sorted(folder.glob("splits/[!.]*.toml"))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -195,12 +204,19 @@ def read_images(path: Path) -> tuple[np.ndarray, np.ndarray]:
         raise FileNotFoundError(f"A dataset folder needs {path.name}: {path} is missing.") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8 text; save it as 'CSV UTF-8'.") from None
+    except csv.Error as error:
+        raise ValueError(f"{path}: {error}.") from None
     return np.array(images), np.array(labels)
 
 
 def read_split(path: Path) -> Split:
     """Split from a TOML file."""
     content = read_toml(path)
+    odd = sorted(set(content) - {"train", "val", "test", "held_out"})
+    if odd:
+        raise ValueError(
+            f"{path} has unknown entries {odd}; a split has train, val, test, held_out."
+        )
     try:
         return Split(
             train=content["train"],

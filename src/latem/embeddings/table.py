@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 _SHOWN = 5
-_TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
+_TEXT_SUFFIXES = (".csv", ".tsv")
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 TABLE_SUFFIXES = _TEXT_SUFFIXES + _PARQUET_SUFFIXES
 
@@ -354,7 +354,13 @@ _NAME_TYPES = (str, int, float, bool)
 
 
 def _check_vectors(vectors: Any, names: np.ndarray, columns: Sequence[Any] | None) -> np.ndarray:
-    if not isinstance(vectors, np.ndarray):
+    if isinstance(vectors, np.ma.MaskedArray):
+        raise ValueError(
+            "Class vectors must not be masked; fill in the values or drop the columns."
+        )
+    if hasattr(vectors, "__array__"):
+        vectors = np.asarray(vectors)
+    else:
         vectors = [list(row) if np.ndim(row) else [row] for row in vectors]
         if len(vectors) == len(names):
             _check_ragged(vectors, names)
@@ -458,6 +464,12 @@ def _read_text(path: Path) -> tuple[list[str], list[str], np.ndarray]:
         raise ValueError(f"{path} holds no classes: a header and one line per class are needed.")
     if len(header) < 2:
         raise ValueError(f"{path} needs a column of class names and at least one of numbers.")
+    counts = ([str(i) for i in range(start, start + len(header) - 1)] for start in (0, 1))
+    if all(_number(title) is not None for title in header[1:]) and header[1:] not in counts:
+        raise ValueError(
+            f"{path} seems to have no header: its first line holds numbers. Add a line of column "
+            f"names, beginning with 'class'."
+        )
     return names, header[1:], np.array(rows, dtype=object)
 
 

@@ -131,6 +131,12 @@ class ZeroShotClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             seen = np.isin(present, self.classes_)
             if not seen.all():
                 classes = present if not seen.any() else np.union1d(self.classes_, present)
+                if len(classes) == 1:
+                    raise ValueError(
+                        f"score would choose among one class only, {classes.tolist()}, and always "
+                        f"be right; score images of several unseen classes together, or name the "
+                        f"candidates with classes=."
+                    )
         return mean_class_accuracy(y, self.predict(X, classes))
 
     # -- files --------------------------------------------------------------------------------
@@ -142,8 +148,10 @@ class ZeroShotClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
 
 def plain_params(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as plain data; a random state that is not a number is left out."""
+    """Parameters as plain data, without what belongs to a session: a random state object."""
     plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
+    if "verbose" in plain:
+        plain["verbose"] = False
     if not isinstance(plain.get("random_state", 0), int):
         plain["random_state"] = None
     return plain

@@ -34,6 +34,8 @@ class Checkpoint:
         self.path = Path(path)
         self.every = every
         self.fingerprint = fingerprint
+        if self.path.is_dir():
+            raise IsADirectoryError(f"{self.path} is a folder; name a file for the checkpoint.")
         if not self.path.parent.is_dir():
             raise FileNotFoundError(
                 f"There is no folder {str(self.path.parent)!r} to keep the checkpoint in."
@@ -53,6 +55,7 @@ class Checkpoint:
             "form": space.form,
             "seed": progress.seed,
             "epoch": progress.epoch,
+            "stopped": progress.stopped,
             "history": progress.history,
         }
         storage.write_file(self.path, "checkpoint", tensors, meta)
@@ -74,6 +77,7 @@ class Checkpoint:
                     f"delete it to start anew, or name another checkpoint file."
                 )
             seed, epoch, history = meta["seed"], meta["epoch"], meta["history"]
+            stopped = meta["stopped"]
             if epoch > n_epochs:
                 raise ValueError(
                     f"{self.path} has already been trained for {epoch} epochs, more than "
@@ -87,3 +91,4 @@ class Checkpoint:
             raise storage.FileFormatError(f"{self.path} is damaged: its counts do not fit.")
         progress.visits, progress.violations = visits, violations
         progress.seed, progress.epoch, progress.history = seed, epoch, history
+        progress.stopped = stopped

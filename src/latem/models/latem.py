@@ -75,6 +75,7 @@ class LatEm(TableClassifier):
         Which visits count: those that violated the margin, as in the paper, or all.
     warm_start : bool
         Whether `fit` continues from the maps of the previous `fit` for another `n_epochs`.
+        What was fixed then stays: the number of maps, class table and feature scaling.
     n_threads : int or None
         Threads for matrix products; None uses all cores. Results do not depend on it.
     dtype : {"float32", "float64"}
@@ -194,7 +195,8 @@ class LatEm(TableClassifier):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Image features; float16, float32 or float64 are read as they are, without a copy.
+            Image features; float16, float32 or float64 rows (a memory map, for instance) are
+            read as they are, without a copy.
         y : array-like of shape (n_samples,)
             Class names, each with a row in `class_embeddings`.
         callback : callable, optional
@@ -202,7 +204,8 @@ class LatEm(TableClassifier):
         checkpoint : path, optional
             File to keep the state of the training in. If it exists, training continues from
             it, to the same bytes as without interruption; it must come from the same data and
-            parameters (only `n_epochs` may differ).
+            parameters (only `n_epochs` may differ). A training that its callback stopped stays
+            stopped.
         checkpoint_every : int
             Epochs between checkpoints.
 
@@ -260,6 +263,7 @@ class LatEm(TableClassifier):
 
     def _begin(self, X: np.ndarray, y: np.ndarray, classes: Any = None) -> None:
         self._set_classes(y, classes)
+        self.dtype_ = self.dtype
         self.scaler_ = FeatureScaler.fit(X, self.feature_scaling)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
 
@@ -275,13 +279,13 @@ class LatEm(TableClassifier):
         labels = self._codes(y)
         vectors = self._seen_vectors()
         if hasattr(self, "maps_"):
-            maps = self.maps_.astype(self.dtype)
+            maps = self.maps_.copy()
             progress = Progress(
                 self.seed_,
-                self.map_visits_.copy(),
-                self.map_violations_.copy(),
-                self.n_iter_,
-                {name: list(values) for name, values in self.history_.items()},
+                visits=self.map_visits_.copy(),
+                violations=self.map_violations_.copy(),
+                epoch=self.n_iter_,
+                history={name: list(values) for name, values in self.history_.items()},
             )
         else:
             shape = (self.n_maps, X.shape[1], vectors.shape[1])
@@ -305,22 +309,21 @@ class LatEm(TableClassifier):
         def draw(epoch: int) -> tuple[np.ndarray, np.ndarray]:
             return self._visits(epoch, labels)
 
-        buffer = np.empty((LONGEST_BLOCK, X.shape[1]), self.dtype)
+        buffer = np.empty((LONGEST_BLOCK, X.shape[1]), self.dtype_)
 
         def load(rows: np.ndarray) -> np.ndarray:
             return self.scaler_.load(X, rows, buffer)
 
         with progress_bar(self.verbose, n_epochs - progress.epoch) as show:
 
-            def after_epoch(info: EpochInfo) -> bool:
+            def after_epoch(info: EpochInfo) -> None:
                 show(info)
-                stop = bool(callback(info)) if callback is not None else False
                 if keeper is not None:
-                    keeper.write(space, progress, last=stop or info.epoch == n_epochs)
-                return stop
+                    last = progress.stopped or info.epoch == n_epochs
+                    keeper.write(space, progress, last=last)
 
             with single_threaded_blas():
-                train(space, load, labels, draw, schedule, progress, after_epoch)
+                train(space, load, labels, draw, schedule, progress, callback, after_epoch)
         maps = space.maps()
         if not np.isfinite(maps).all():
             raise diverged(progress.epoch, self.learning_rate)
@@ -331,7 +334,7 @@ class LatEm(TableClassifier):
         self.map_violations_ = progress.violations
 
     def _initial_maps(self, shape: tuple[int, int, int]) -> np.ndarray:
-        return random_maps(self.seed_, shape, self.init_scale, self.dtype)
+        return random_maps(self.seed_, shape, self.init_scale, self.dtype_)
 
     def _visits(self, epoch: int, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return random_visits(self.seed_, epoch, labels, len(self.classes_))
@@ -352,7 +355,7 @@ class LatEm(TableClassifier):
             "class_embeddings",
             "random_state",
         }
-        params = {k: str(v) for k, v in self.get_params(deep=False).items() if k not in free}
+        params = {k: _same(v) for k, v in self.get_params(deep=False).items() if k not in free}
         digest = hashlib.blake2b(repr(sorted(params.items())).encode(), digest_size=16)
         digest.update(repr((X.shape, X.dtype.str, np.asarray(y).tolist())).encode())
         digest.update(vectors.tobytes())
@@ -415,7 +418,9 @@ class LatEm(TableClassifier):
         n_maps = len(maps) if maps.ndim == 3 else 0
         shape = (n_maps, self.n_features_in_, self.class_table_.n_dimensions)
         if not n_maps or maps.shape != shape or maps.dtype != self.dtype:
-            raise storage.FileFormatError(f"maps of shape {maps.shape}, not {shape}")
+            raise storage.FileFormatError(
+                f"maps of shape {maps.shape} and type {maps.dtype}, not {shape} and {self.dtype}"
+            )
         if not np.isfinite(maps).all():
             raise storage.FileFormatError("maps that are not finite")
         for name in ("map_visits", "map_violations"):
@@ -427,3 +432,9 @@ class LatEm(TableClassifier):
         self.n_iter_ = int(record["n_iter"])
         self.seed_ = int(record["seed"])
         self.history_ = dict(record["history"])
+
+
+def _same(value: Any) -> str:
+    """Text that is equal for equal parameters, such as 1 and 1.0."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    return repr(float(value)) if number else str(value)

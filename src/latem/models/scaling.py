@@ -54,17 +54,25 @@ class FeatureScaler:
         shift, scale = np.zeros(width), np.ones(width)
         if kind in ("zscore", "zmax"):
             shift, std, low, high = _column_statistics(X)
-            std[(low == high) | (std == 0)] = 1.0
+            rounding = 10 * np.finfo(X.dtype).eps * np.maximum(np.abs(low), np.abs(high))
+            std[std <= rounding] = 1.0  # constant but for rounding
             scale = 1.0 / std
             if kind == "zmax":
                 largest = ((high - shift) * scale).max()
                 if largest > 0:
                     scale /= largest
+            if scale.max() > np.finfo(np.float32).max:
+                column = int(scale.argmax())
+                raise ValueError(
+                    f"Feature column {column} varies too little to standardise (between "
+                    f"{low[column]:.3g} and {high[column]:.3g}); multiply the features by a "
+                    f"constant first."
+                )
         return cls(kind, shift, scale)
 
     def transform(self, X: np.ndarray, dtype: np.dtype | type | str | None = None) -> np.ndarray:
-        """Scaled copy of some rows, in `dtype` (by default that of `X`)."""
-        out = np.empty(X.shape, X.dtype if dtype is None else dtype)
+        """Scaled copy of some rows, in `dtype` (by default that of `X`, at least float32)."""
+        out = np.empty(X.shape, np.result_type(X, np.float32) if dtype is None else dtype)
         work = np.result_type(X.dtype, out.dtype)
         rows = out if work == out.dtype else np.empty(X.shape, work)
         rows[...] = X
@@ -86,9 +94,12 @@ class FeatureScaler:
     def _scale(self, rows: np.ndarray) -> None:
         """Scale rows in place."""
         if self.kind == "l2":
-            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+            largest = np.abs(rows).max(axis=1, keepdims=True)
+            largest[largest == 0] = 1.0
+            rows /= largest  # guards the squares against overflow and underflow
+            norms = np.linalg.norm(rows, axis=1, keepdims=True)
             norms[norms == 0] = 1.0
-            rows /= norms[:, None].astype(rows.dtype)
+            rows /= norms
         elif self.kind is not None:
             kernels.scale_rows(rows, self.shift.astype(rows.dtype), self.scale.astype(rows.dtype))
 

@@ -6,8 +6,9 @@ model file are the same for all of them.
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -43,6 +44,8 @@ class TableClassifier(ZeroShotClassifier):
     ----------
     class_table_ : ClassEmbeddings
         All classes the model has a description of.
+    dtype_ : str
+        Precision the model was trained in.
     scaler_ : FeatureScaler
         Feature scaling with the statistics of the training images.
     """
@@ -52,6 +55,7 @@ class TableClassifier(ZeroShotClassifier):
     normalize_classes: bool
     n_threads: int | None
     dtype: str
+    dtype_: str
 
     # -- what a model fills in ----------------------------------------------------------------
 
@@ -91,7 +95,7 @@ class TableClassifier(ZeroShotClassifier):
         """
         X = self._check_images(X)
         chosen = self._candidates(classes)
-        scores = np.empty((len(X), len(chosen.names)), self.dtype)
+        scores = np.empty((len(X), len(chosen.names)), self.dtype_)
 
         def keep(rows: slice, block: np.ndarray) -> None:
             scores[rows] = block
@@ -107,7 +111,7 @@ class TableClassifier(ZeroShotClassifier):
         chosen = self._candidates(classes)
         self._check_k(k, len(chosen.names))
         places = np.empty((len(X), k), np.intp)
-        scores = np.empty((len(X), k), self.dtype)
+        scores = np.empty((len(X), k), self.dtype_)
 
         def keep(rows: slice, block: np.ndarray) -> None:
             places[rows] = best_k(block, k)
@@ -123,6 +127,8 @@ class TableClassifier(ZeroShotClassifier):
         table = self.class_table_
         params = self.get_params(deep=False)
         params["class_embeddings"] = None if self.class_embeddings is None else "stored"
+        params |= {"feature_scaling": self.scaler_.kind, "dtype": self.dtype_}
+        params |= {"n_threads": None}  # a matter of the machine, not of the model
         meta = {
             "model": type(self).__name__,
             "params": plain_params(params),
@@ -156,6 +162,7 @@ class TableClassifier(ZeroShotClassifier):
         model = cls(**params)
         model._validate_params()
         model.class_table_ = stored
+        model.dtype_ = model.dtype
         dtype = np.dtype(names["dtype"])
         if dtype.kind not in "OUiufb":
             raise storage.FileFormatError(f"class names of type {dtype} cannot be")
@@ -164,6 +171,8 @@ class TableClassifier(ZeroShotClassifier):
         shift, scale = tensors["scaling.shift"], tensors["scaling.scale"]
         if shift.ndim != 1 or shift.shape != scale.shape:
             raise storage.FileFormatError(f"scaling of shapes {shift.shape} and {scale.shape}")
+        if not (np.isfinite(shift).all() and np.isfinite(scale).all()):
+            raise storage.FileFormatError("scaling that is not finite")
         if meta["scaling"] != model.feature_scaling:
             raise storage.FileFormatError("the stored scaling is not the model's")
         model.scaler_ = FeatureScaler(meta["scaling"], shift, scale)
@@ -189,7 +198,10 @@ class TableClassifier(ZeroShotClassifier):
             self, X, y, reset=reset, dtype=_FLOATS, order="C", ensure_all_finite=False
         )
         self._check_finite(X)
-        check_classification_targets(y)
+        with warnings.catch_warnings():
+            # Zero-shot data may well have few images of each of many classes.
+            warnings.filterwarnings("ignore", message="The number of unique classes is greater")
+            check_classification_targets(y)
         return np.asarray(X), y
 
     def _check_images(self, X: Any) -> np.ndarray:
@@ -237,18 +249,22 @@ class TableClassifier(ZeroShotClassifier):
                     f"{owner} got class_embeddings without rows for [{shown}]{more}; add them or "
                     f"drop those samples."
                 )
-        self._vectors(table)  # complains now about vectors that cannot be normalised
+        if self.normalize_classes:
+            table.unit_vectors()  # complains now about vectors that cannot be normalised
         self.classes_ = seen
         self.class_table_ = table
 
     def _check_label_type(self, labels: np.ndarray, table: ClassEmbeddings) -> None:
         given, known = labels.tolist()[0], table.names.tolist()[0]
+        given = given.item() if isinstance(given, np.generic) else given
         if type(given) is not type(known):
+            as_text = isinstance(known, str) and str(given) in table
+            remedy = "y = y.astype(str)" if as_text else "y = np.array(names)[y]"
             raise TypeError(
                 f"{type(self).__name__} got labels of type {type(given).__name__} (such as "
                 f"{given!r}), but the names in class_embeddings are of type "
                 f"{type(known).__name__} (such as {known!r}); label the samples with the names, "
-                f"for instance y = np.array(names)[y]."
+                f"for instance {remedy}."
             )
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
@@ -265,7 +281,7 @@ class TableClassifier(ZeroShotClassifier):
     def _vectors(self, table: ClassEmbeddings) -> np.ndarray:
         """Class vectors as the model uses them."""
         vectors = table.unit_vectors() if self.normalize_classes else table.vectors
-        return np.ascontiguousarray(vectors, dtype=self.dtype)
+        return np.ascontiguousarray(vectors, dtype=self.dtype_)
 
     def _seen_vectors(self) -> np.ndarray:
         return self._vectors(self.class_table_.select(self.classes_))
@@ -276,7 +292,14 @@ class TableClassifier(ZeroShotClassifier):
         """Call `work(rows, features)` for blocks of scaled rows, in several threads."""
 
         def task(rows: slice) -> None:
-            work(rows, self.scaler_.transform(X[rows], self.dtype))
+            features = self.scaler_.transform(X[rows], self.dtype_)
+            if not np.isfinite(features).all():
+                raise ValueError(
+                    f"{type(self).__name__} got features among rows {rows.start} to "
+                    f"{rows.stop - 1} that are too large to scale; they are far from what the "
+                    f"model was trained on."
+                )
+            work(rows, features)
 
         run_all(task, row_blocks(len(X), n_classes), self.n_threads)
 
@@ -313,11 +336,16 @@ class TableClassifier(ZeroShotClassifier):
                     f"classes is 'all', 'unseen', a list of names or a class table, not "
                     f"{classes!r}; for a single class write [{classes!r}]."
                 )
-        elif isinstance(classes, ClassEmbeddings | pd.DataFrame | dict | str | PathLike) or (
+        elif isinstance(classes, ClassEmbeddings | pd.DataFrame | Mapping | str | PathLike) or (
             isinstance(classes, tuple) and len(classes) == 2 and np.ndim(classes[1]) == 2
         ):
             chosen = table.match_columns(as_class_embeddings(classes))
         else:
+            if not isinstance(classes, Iterable):
+                raise TypeError(
+                    f"classes is None, 'all', 'unseen', a list of names or a class table, not "
+                    f"{classes!r}."
+                )
             names = list(classes)
             if not names:
                 raise ValueError("classes is empty; name at least one candidate class.")

@@ -66,6 +66,7 @@ class Progress:
     visits: np.ndarray
     violations: np.ndarray
     epoch: int = 0
+    stopped: bool = False
     history: dict[str, list] = field(
         default_factory=lambda: {
             "violation_rate": [], "mean_loss": [], "n_maps": [], "map_usage": []
@@ -135,9 +136,10 @@ def train(
     draw: Callable[[int], tuple[np.ndarray, np.ndarray]],
     schedule: Schedule,
     progress: Progress,
-    after_epoch: Callable[[EpochInfo], bool],
+    callback: Callback | None,
+    after_epoch: Callable[[EpochInfo], None],
 ) -> None:
-    """Run epochs until `schedule.n_epochs`, or until `after_epoch` returns True.
+    """Run epochs until `schedule.n_epochs`, or until `callback` returns True.
 
     Parameters
     ----------
@@ -149,8 +151,10 @@ def train(
         Class numbers, rows of the space's class vectors.
     draw : callable
         Order and rivals of an epoch, by its number.
+    callback, after_epoch : callable
+        Called after each epoch, in this order: the user's, and what keeps the training's state.
     """
-    while progress.epoch < schedule.n_epochs:
+    while progress.epoch < schedule.n_epochs and not progress.stopped:
         epoch = progress.epoch + 1
         order, rivals = draw(epoch)
         visits = np.zeros_like(progress.visits)
@@ -179,8 +183,8 @@ def train(
             n_maps=len(progress.visits),
             maps=space.maps,
         )
-        if after_epoch(info):
-            return
+        progress.stopped = bool(callback(info)) if callback is not None else False
+        after_epoch(info)
 
 
 def diverged(epoch: int, step: float) -> ValueError:

@@ -1,0 +1,32 @@
+"""What the commands share: errors as sentences, and progress bars on the error stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+
+
+@contextmanager
+def failures() -> Iterator[None]:
+    """Print an expected error as one sentence and exit with code 1."""
+    try:
+        yield
+    except (OSError, ValueError, TypeError, ImportError) as error:
+        Console(stderr=True, soft_wrap=True).print(
+            f"latem: {error}", style="red", markup=False, highlight=False
+        )
+        raise typer.Exit(1) from None
+
+
+@contextmanager
+def download_bar(quiet: bool) -> Iterator[Callable[[int, int | None], None]]:
+    """Function of (bytes so far, bytes in all) that moves a progress bar."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+    columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=quiet) as bar:
+        task = bar.add_task("downloading", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

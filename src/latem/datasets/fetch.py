@@ -1,0 +1,271 @@
+"""Downloads: with progress, resumable, checked, and never half at their place.
+
+A download goes to `FILE.part` beside its target and is renamed when it is complete and, where a
+checksum is known, verified. What identifies the file on the server is kept in `FILE.part.json`:
+an interrupted download continues only if the server still has the same file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from latem.datasets.folder import read_folder, write_folder
+from latem.datasets.matlab import from_gbu
+from latem.storage import write_text
+
+_CHUNK = 2**18
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that a public page offers for download.
+
+    Attributes
+    ----------
+    url : str
+        Address as the page states it.
+    stated_by : str
+        The page.
+    what : str
+    """
+
+    url: str
+    stated_by: str
+    what: str
+
+
+SOURCES: dict[str, Source] = {
+    "xlsa17": Source(
+        url="http://datasets.d2.mpi-inf.mpg.de/xian/xlsa17.zip",
+        stated_by=(
+            "https://www.mpi-inf.mpg.de/departments/computer-vision-and-machine-learning/research/"
+            "zero-shot-learning/zero-shot-learning-the-good-the-bad-and-the-ugly"
+        ),
+        what="ResNet-101 features, attributes and proposed splits of SUN, CUB, AWA1, AWA2 and aPY",
+    ),
+    "glove.6B": Source(
+        url="http://nlp.stanford.edu/data/glove.6B.zip",
+        stated_by="https://nlp.stanford.edu/projects/glove/",
+        what="GloVe word vectors of 400,000 words, 50 to 300 dimensions",
+    ),
+}
+
+ASK: dict[str, str] = {
+    "CUB images": "https://www.vision.caltech.edu/datasets/cub_200_2011/",
+    "AWA (first version)": "https://cvml.ista.ac.at/AwA/",
+    "AWA2 images": "https://cvml.ista.ac.at/AwA2/",
+    "Stanford Dogs": "http://vision.stanford.edu/aditya86/ImageNetDogs/",
+    "SUN attributes": "https://cs.brown.edu/~gmpatter/sunattributes.html",
+    "the LatEm release": "the paper's authors, Max Planck Institute for Informatics, Saarbrücken",
+}
+"""Where to ask for what has no address that a program may download from."""
+
+
+def find_source(name_or_url: str) -> str:
+    """Address of a known name, or the address itself; an unknown name says where to ask."""
+    if "://" in name_or_url:
+        return name_or_url
+    if name_or_url in SOURCES:
+        return SOURCES[name_or_url].url
+    known = "; ".join(f"{name} ({source.what})" for name, source in SOURCES.items())
+    ask = "; ".join(f"{what}: {where}" for what, where in ASK.items())
+    raise ValueError(
+        f"There is no download called {name_or_url!r}. Known: {known}. For the rest give an "
+        f"address, or ask: {ask}."
+    )
+
+
+def download(
+    url: str,
+    target: str | PathLike[str],
+    *,
+    checksum: str | None = None,
+    progress: Progress | None = None,
+    timeout: float = 60.0,
+) -> Path:
+    """Download a file, continuing an earlier attempt if there is one.
+
+    Parameters
+    ----------
+    url : str
+        http, https or file address.
+    target : path
+        If it exists it is taken to be complete (and verified if `checksum` is given).
+    checksum : str, optional
+        "sha256:…" or "md5:…". A file that does not match is removed.
+    progress : callable, optional
+        Called with the bytes so far and the bytes in all (None if the server does not tell).
+    timeout : float
+        Seconds without an answer after which to give up; a later call continues.
+
+    Returns
+    -------
+    Path
+        The target.
+    """
+    target = Path(target)
+    if urlsplit(url).scheme not in ("http", "https", "file"):
+        raise ValueError(f"{url!r} is not an http, https or file address.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.exists():
+        part, note = Path(f"{target}.part"), Path(f"{target}.part.json")
+        _continue(url, part, note, progress, timeout)
+        _verify(part, url, checksum)
+        part.replace(target)
+        note.unlink(missing_ok=True)
+    else:
+        _verify(target, str(target), checksum)
+    return target
+
+
+def _continue(url: str, part: Path, note: Path, progress: Progress | None, timeout: float) -> None:
+    """Bring `part` to its full length."""
+    done, tag = _earlier_attempt(url, part, note)
+    request = urllib.request.Request(url)
+    if done:
+        request.add_header("Range", f"bytes={done}-")
+        request.add_header("If-Range", tag)
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
+            if getattr(answer, "status", None) != 206:
+                done = 0  # the server sends the whole file
+            length = answer.headers.get("Content-Length")
+            total = done + int(length) if length is not None else None
+            tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
+            write_text(note, json.dumps({"url": url, "tag": tag}))
+            with open(part, "r+b" if done else "wb") as file:
+                file.seek(done)
+                while chunk := answer.read(_CHUNK):
+                    file.write(chunk)
+                    done += len(chunk)
+                    if progress is not None:
+                        progress(done, total)
+    except urllib.error.HTTPError as error:
+        raise OSError(f"{url}: the server answered {error.code} {error.reason}.") from None
+    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+        reason = getattr(error, "reason", error)
+        raise OSError(
+            f"{url}: the download stopped after {done} bytes ({reason}); the same command "
+            f"continues it."
+        ) from None
+    if total is not None and done != total:
+        raise OSError(
+            f"{url}: the download stopped after {done} of {total} bytes; the same command "
+            f"continues it."
+        )
+
+
+def _earlier_attempt(url: str, part: Path, note: Path) -> tuple[int, str]:
+    """Bytes that an earlier attempt left and the tag of the file they belong to."""
+    if not (part.exists() and note.exists()):
+        return 0, ""
+    kept = json.loads(note.read_text(encoding="utf-8"))
+    if kept.get("url") != url or not kept.get("tag"):
+        return 0, ""
+    return part.stat().st_size, kept["tag"]
+
+
+def _verify(path: Path, origin: str, checksum: str | None) -> None:
+    if checksum is None:
+        return
+    kind, _, expected = checksum.partition(":")
+    if kind not in ("sha256", "md5") or not expected:
+        raise ValueError(f"A checksum is 'sha256:…' or 'md5:…', not {checksum!r}.")
+    digest = hashlib.new(kind)
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    found = digest.hexdigest()
+    if found != expected.lower():
+        path.unlink()
+        raise OSError(
+            f"{origin} has {kind} {found}, not {expected}: it is damaged or another file, and was "
+            f"removed."
+        )
+
+
+def fetch(
+    name_or_url: str,
+    folder: str | PathLike[str],
+    *,
+    checksum: str | None = None,
+    progress: Progress | None = None,
+) -> tuple[Path, list[Path]]:
+    """Download a file and make dataset folders of what is in it.
+
+    A zip file may hold dataset folders, or pairs of `res101.mat` and `att_splits.mat`; anything
+    else is left as it came.
+
+    Parameters
+    ----------
+    name_or_url : str
+        A name of `SOURCES`, or an address.
+    folder : path
+        Where the file and the dataset folders go.
+    checksum, progress
+        As for `download`.
+
+    Returns
+    -------
+    file : Path
+    datasets : list of Path
+        Dataset folders that were made (or were there from an earlier call).
+    """
+    url = find_source(name_or_url)
+    name = unquote(PurePosixPath(urlsplit(url).path).name)
+    if not name:
+        raise ValueError(f"{url!r} does not name a file.")
+    folder = Path(folder)
+    file = download(url, folder / name, checksum=checksum, progress=progress)
+    if not zipfile.is_zipfile(file):
+        return file, []
+    return file, _unpack(file, folder)
+
+
+def _unpack(file: Path, folder: Path) -> list[Path]:
+    made = []
+    with zipfile.ZipFile(file) as archive:
+        members = [PurePosixPath(i.filename) for i in archive.infolist() if not i.is_dir()]
+        roots = {path.parent for path in members if path.name == "dataset.toml"}
+        pairs = {path.parent for path in members if path.name == "res101.mat"}
+        pairs = {root for root in pairs if root / "att_splits.mat" in members}
+        for root in sorted(roots | pairs):
+            target = folder / (root.name or file.stem)
+            if not target.exists():
+                with tempfile.TemporaryDirectory(dir=folder) as scratch:
+                    inside = Path(scratch) / "content"
+                    _extract(archive, root, members, inside)
+                    if root in roots:
+                        read_folder(inside)
+                        shutil.move(inside, target)
+                    else:
+                        pair = inside / "res101.mat", inside / "att_splits.mat"
+                        write_folder(from_gbu(*pair, name=target.name), target)
+            made.append(target)
+    return made
+
+
+def _extract(
+    archive: zipfile.ZipFile, root: PurePosixPath, members: list[PurePosixPath], target: Path
+) -> None:
+    """Files below `root`, at most one folder deep, each to a place below `target`."""
+    for path in members:
+        below = path.relative_to(root) if path.is_relative_to(root) else None
+        if below is None or not below.parts or len(below.parts) > 2 or ".." in below.parts:
+            continue
+        place = target.joinpath(*below.parts)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with archive.open(str(path)) as source, open(place, "wb") as copy:
+            shutil.copyfileobj(source, copy)

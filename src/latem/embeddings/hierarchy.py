@@ -1,0 +1,472 @@
+"""`hie`: class embeddings from the place of each class in WordNet's noun hierarchy.
+
+Only the class names are needed: a zebra is an equine, a mammal, an animal, and shares more of
+those with a horse than with a trout. The nouns of WordNet 3.0, whose offsets are ImageNet's ids,
+ship with the library. A name can have many senses (the first of "dalmatian" is a person), so
+every embedding comes with a report of the senses taken, and every sense can be set by hand.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import functools
+import gzip
+import re
+import unicodedata
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from latem.embeddings.table import ClassEmbeddings, _some
+
+WORDNET_FILE = Path(__file__).parent / "data" / "wordnet_nouns.txt.gz"
+# fmt: off
+LEXNAMES = (
+    "Tops", "act", "animal", "artifact", "attribute", "body", "cognition", "communication",
+    "event", "feeling", "food", "group", "location", "motive", "object", "person", "phenomenon",
+    "plant", "possession", "process", "quantity", "relation", "shape", "state", "substance", "time",
+)
+# fmt: on
+# regular plurals and their singulars, as in WordNet's own `morphy`
+_PLURALS = ("s", "ses", "xes", "zes", "ches", "shes", "men", "ies")
+_SINGULARS = ("", "s", "x", "z", "ch", "sh", "man", "y")
+_SHOWN = 5
+_GIVEN = "(given)"
+
+
+class Synset(NamedTuple):
+    """A set of synonyms: one meaning, with its place in the hierarchy.
+
+    Attributes
+    ----------
+    offset : int
+        Its number in WordNet 3.0.
+    lemmas : tuple of str
+        Its words, with underscores for spaces.
+    lexname : str
+        WordNet's file for its kind, such as "noun.animal".
+    hypernyms : tuple of int
+        Offsets of the more general synsets, instances included.
+    number : int
+        Which sense of its first lemma it is, from 1.
+    """
+
+    offset: int
+    lemmas: tuple[str, ...]
+    lexname: str
+    hypernyms: tuple[int, ...]
+    number: int
+
+    @property
+    def id(self) -> str:
+        """ImageNet's way to write the offset, such as "n02391049"."""
+        return f"n{self.offset:08d}"
+
+    @property
+    def name(self) -> str:
+        """First lemma and number of its sense, such as "zebra.n.01"."""
+        return f"{self.lemmas[0].lower()}.n.{self.number:02d}"
+
+
+class WordNet:
+    """The nouns of WordNet 3.0; get it from `load_wordnet`.
+
+    Parameters
+    ----------
+    text : str
+        What `tools/pack_wordnet.py` writes.
+
+    Examples
+    --------
+    >>> wordnet = load_wordnet()
+    >>> [synset.name for synset in wordnet.synsets("Polar Bears")]
+    ['ice_bear.n.01']
+    >>> [synset.name for synset in wordnet.hypernyms("zebra.n.01")]
+    ['equine.n.01']
+    """
+
+    def __init__(self, text: str):
+        nouns, _, plurals = text.partition("\n\n")
+        self._synsets: dict[int, Synset] = {}
+        self._senses: dict[str, list[tuple[int, int]]] = {}  # lemma → (number, offset)
+        for line in nouns.splitlines():
+            number, lexname, words, parents = line.split("\t")
+            offset = int(number)
+            pairs = [word.partition("#") for word in words.split(" ")]
+            for lemma, _, sense in pairs:
+                self._senses.setdefault(lemma.lower(), []).append((int(sense or 1), offset))
+            self._synsets[offset] = Synset(
+                offset,
+                tuple([lemma for lemma, _, _ in pairs]),
+                f"noun.{lexname}",
+                tuple(map(int, parents.split())),
+                int(pairs[0][2] or 1),
+            )
+        self._plurals = {line.split()[0]: line.split()[1:] for line in plurals.splitlines()}
+        self._spellings: dict[str, list[str]] = {}  # letters and digits → lemmas
+        for lemma in self._senses:
+            # class lists often write Clark's nutcracker without its 's
+            for spelling in {lemma, lemma.replace("'s", "")}:
+                key = _words(spelling).replace(" ", "")
+                self._spellings.setdefault(key, []).append(lemma)
+
+    def __len__(self) -> int:
+        return len(self._synsets)
+
+    def __iter__(self) -> Iterator[Synset]:
+        return iter(self._synsets.values())
+
+    def synsets(self, name: str) -> list[Synset]:
+        """Senses of a word or phrase, the first sense first; none if it is unknown.
+
+        Case, accents, spaces, underscores and hyphens do not matter, 's may be missing, and the
+        name may be a plural.
+        """
+        words = _words(name)
+        for phrase in [words, *self._singulars(words)]:
+            lemmas = self._spellings.get(phrase.replace(" ", ""), [])
+            lemmas = [lemma for lemma in lemmas if _words(lemma) == phrase] or lemmas
+            if lemmas:
+                offsets = [offset for lemma in lemmas for _, offset in sorted(self._senses[lemma])]
+                return [self._synsets[offset] for offset in dict.fromkeys(offsets)]
+        return []
+
+    def synset(self, key: Synset | str | int) -> Synset:
+        """Synset by id ("n02391049"), by name ("zebra.n.01") or by offset (2391049)."""
+        if isinstance(key, Synset):
+            return key
+        text = str(key).strip()
+        by_id = re.fullmatch(r"n?(\d{1,8})", text)
+        if by_id and int(by_id[1]) in self._synsets:
+            return self._synsets[int(by_id[1])]
+        by_name = re.fullmatch(r"(.+)\.n\.(\d+)", text)
+        if by_name:
+            senses = dict(self._senses.get(by_name[1].lower().replace(" ", "_"), []))
+            if int(by_name[2]) in senses:
+                return self._synsets[senses[int(by_name[2])]]
+        senses_of = self.synsets(by_name[1] if by_name else text)
+        known = f"; it has {_candidates(senses_of)}" if senses_of else ""
+        raise ValueError(
+            f"WordNet has no synset {key!r}{known}; give an id such as 'n02391049', a name such as "
+            f"'zebra.n.01' or an offset."
+        )
+
+    def hypernyms(self, synset: Synset | str | int) -> list[Synset]:
+        """The synsets one step more general."""
+        return [self._synsets[offset] for offset in self.synset(synset).hypernyms]
+
+    def ancestors(self, synset: Synset | str | int) -> dict[int, int]:
+        """Offset of every more general synset → the fewest steps up to it (0 for itself)."""
+        queue = [self.synset(synset).offset]
+        steps = {queue[0]: 0}
+        for offset in queue:  # grows while it is walked: breadth first
+            for parent in self._synsets[offset].hypernyms:
+                if parent not in steps:
+                    steps[parent] = steps[offset] + 1
+                    queue.append(parent)
+        return steps
+
+    def near(self, name: str) -> list[str]:
+        """Known words spelled nearly like a name, or like its last word."""
+        words = _words(name)
+        for text, cutoff in ((words, 0.8), (words.split(" ")[-1], 0.6)):
+            lemmas = (lemma.replace("_", " ") for lemma in self._senses if lemma[0] == text[:1])
+            near = difflib.get_close_matches(text, lemmas, n=3, cutoff=cutoff)
+            if near:
+                return near
+        return []
+
+    def _singulars(self, words: str) -> list[str]:
+        """What a phrase may be the plural of; only its last word changes."""
+        head, space, last = words.rpartition(" ")
+        found = [singular.replace("_", " ") for singular in self._plurals.get(last, [])]
+        if len(last) > 2 and not last.endswith("ss"):
+            for plural, singular in zip(_PLURALS, _SINGULARS, strict=True):
+                if last.endswith(plural):
+                    found.append(last.removesuffix(plural) + singular)
+        return [head + space + singular for singular in found]
+
+
+@functools.cache
+def load_wordnet() -> WordNet:
+    """The embedded WordNet, read once (in about a second).
+
+    >>> len(load_wordnet())
+    82115
+    """
+    return WordNet(gzip.decompress(WORDNET_FILE.read_bytes()).decode("ascii"))
+
+
+class Sense(NamedTuple):
+    """What a class name was taken to mean, by which of its words, out of which senses."""
+
+    synset: Synset
+    found_by: str
+    candidates: list[Synset]
+
+
+def find_sense(name: str, *, hint: str | Sequence[str] | None = None) -> Sense:
+    """Meaning of a class name.
+
+    1. A name that begins with an ImageNet id ("n02085620-Chihuahua") means that synset.
+    2. The whole name is looked up; if it is unknown, its leading words, numbers among them, are
+       dropped one by one: "001.Black_footed_Albatross" is found by "albatross".
+    3. Of the senses of those words, the first one is taken. With a `hint`, those of the first
+       kind in it that has any come before: the first that goes by this very name ("dolphin" the
+       whale before "dolphinfish, dolphin"), else the first.
+
+    Parameters
+    ----------
+    name : str
+        Words in any case, with spaces, underscores, hyphens or "+" between them.
+    hint : str or sequence of str, optional
+        Preferred lexicographer files (kinds of noun), such as "animal" or ["food", "plant"].
+
+    Returns
+    -------
+    Sense
+        `synset`, `found_by` (the words that matched) and `candidates` (all their senses).
+
+    Examples
+    --------
+    >>> find_sense("dalmatian").synset.lexname
+    'noun.person'
+    >>> find_sense("dalmatian", hint="animal").synset.name
+    'dalmatian.n.02'
+    """
+    sense = _look_up(name, _check_hint(hint))
+    if sense is None:
+        raise ValueError(f"WordNet knows no word of {_with_near(name)}; use another name for it.")
+    return sense
+
+
+def hierarchy_embeddings(
+    names: Iterable[str],
+    *,
+    senses: Mapping[str, str | int] | str | PathLike[str] | None = None,
+    hint: str | Sequence[str] | None = None,
+    name: str = "hie",
+) -> tuple[ClassEmbeddings, pd.DataFrame]:
+    """Class embeddings from WordNet's noun hierarchy, and what each name was taken to mean.
+
+    There is one dimension for every synset that is, or is more general than, the synset of some
+    class. With d(c, a) the fewest hypernym steps from class c up to synset a, the entry is
+    1 / (1 + d(c, a)), and 0 where a is not above c. Dimensions that are the same for all classes
+    are dropped, unless all of them are. Classes with the same synset get the same vector, and a
+    warning.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Class names; how their meaning is found is told at `find_sense`.
+    senses : mapping of class to synset, or path, optional
+        Meanings that are given rather than found, as ids ("n02391049") or names ("zebra.n.01"). A
+        file is a CSV with columns `class` and `synset`, such as the report, saved and corrected.
+    hint : str or sequence of str, optional
+        Preferred lexicographer files, such as "animal".
+    name : str
+        The embedding's own name.
+
+    Returns
+    -------
+    table : ClassEmbeddings of shape (n_classes, n_dimensions)
+        Its columns are the synsets' names, by offset.
+    report : DataFrame, indexed by class
+        `synset` (id), `sense` (name), `found_by` (the words that matched, "(given)" if set by
+        `senses`), `candidates` (all senses of those words), `ambiguous` (there were several).
+
+    Examples
+    --------
+    >>> table, report = hierarchy_embeddings(["zebra", "horses", "trout"], hint="animal")
+    >>> table.to_frame()["equine.n.01"].tolist()
+    [0.5, 0.5, 0.0]
+    >>> report["sense"].tolist()
+    ['zebra.n.01', 'horse.n.01', 'trout.n.02']
+    """
+    names = _check_names(names)
+    kinds = _check_hint(hint)
+    wordnet = load_wordnet()
+    given = _check_senses(senses, names)
+    found = {key: _look_up(key, kinds) for key in names}
+    for key, synset in given.items():
+        known = found[key]
+        found[key] = Sense(synset, _GIVEN, known.candidates if known else [])
+    unknown = [key for key, sense in found.items() if sense is None]
+    if unknown:
+        raise ValueError(
+            f"WordNet knows no word of {'; '.join(map(_with_near, unknown))}. Rename such classes "
+            f"or give their synsets, as in senses={{{unknown[0]!r}: 'animal.n.01'}}."
+        )
+    chosen = {key: sense for key, sense in found.items() if sense is not None}
+    steps = [wordnet.ancestors(chosen[key].synset) for key in names]
+    offsets = sorted(set().union(*steps))
+    place = {offset: column for column, offset in enumerate(offsets)}
+    vectors = np.zeros((len(names), len(offsets)))
+    for row, distances in enumerate(steps):
+        for offset, distance in distances.items():
+            vectors[row, place[offset]] = 1 / (1 + distance)
+    telling = (vectors != vectors[0]).any(axis=0)
+    if not telling.any():
+        telling[:] = True
+    columns = [wordnet.synset(offsets[column]).name for column in np.flatnonzero(telling)]
+    table = ClassEmbeddings(names, vectors[:, telling], name=name, columns=columns)
+    _warn_of_twins(chosen)
+    return table, _report(chosen)
+
+
+# -- names ------------------------------------------------------------------------------------
+
+
+def _words(name: str) -> str:
+    """Lower-case words with single spaces; apostrophes and accents go."""
+    name = name.lower().replace("'", "").replace("’", "")
+    if not name.isascii():
+        name = "".join(
+            c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c)
+        )
+    return " ".join(re.findall(r"[^\W_]+", name))
+
+
+def _look_up(name: str, kinds: Sequence[str]) -> Sense | None:
+    wordnet = load_wordnet()
+    numbered = re.match(r"n\d{8}(?!\d)", name)
+    if numbered and int(numbered[0][1:]) in wordnet._synsets:
+        synset = wordnet.synset(numbered[0])
+        return Sense(synset, numbered[0], [synset])
+    words = _words(name).split()
+    for first in range(len(words)):
+        phrase = " ".join(words[first:])
+        senses = wordnet.synsets(phrase)
+        if senses and (first == 0 or not phrase.isdigit()):
+            return Sense(_preferred(senses, phrase, kinds), phrase, senses)
+    return None
+
+
+def _preferred(senses: Sequence[Synset], phrase: str, kinds: Sequence[str]) -> Synset:
+    own_names = {phrase, *load_wordnet()._singulars(phrase)}
+    for kind in kinds:
+        of_kind = [synset for synset in senses if synset.lexname == kind]
+        by_name = [synset for synset in of_kind if _words(synset.lemmas[0]) in own_names]
+        if of_kind:
+            return (by_name or of_kind)[0]
+    return senses[0]
+
+
+def _with_near(name: str) -> str:
+    near = load_wordnet().near(name)
+    return repr(name) + (f" (near: {', '.join(near)})" if near else "")
+
+
+def _candidates(senses: Sequence[Synset]) -> str:
+    return "; ".join(f"{s.name} ({s.lexname}): {', '.join(s.lemmas)}" for s in senses)
+
+
+# -- checks and report ------------------------------------------------------------------------
+
+
+def _check_names(names: Iterable[str]) -> list[str]:
+    if isinstance(names, str):
+        raise TypeError(f"hierarchy_embeddings needs a list of names, not the one name {names!r}.")
+    names = list(names)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"hierarchy_embeddings needs class names that are words, not {name!r} of type "
+                f"{type(name).__name__}."
+            )
+    if not names:
+        raise ValueError("hierarchy_embeddings needs at least one class name.")
+    return names
+
+
+def _check_hint(hint: str | Sequence[str] | None) -> list[str]:
+    hints = [hint] if isinstance(hint, str) else list(hint or [])
+    known = {kind.lower(): f"noun.{kind}" for kind in LEXNAMES}
+    for kind in hints:
+        if str(kind).lower().removeprefix("noun.") not in known:
+            raise ValueError(f"WordNet has no kind {kind!r}; hint may be {', '.join(LEXNAMES)}.")
+    return [known[kind.lower().removeprefix("noun.")] for kind in hints]
+
+
+def _check_senses(senses: Any, names: Sequence[str]) -> dict[str, Synset]:
+    if senses is None:
+        return {}
+    where = "senses"
+    if isinstance(senses, str | PathLike):
+        where = str(senses)
+        senses = _read_senses(Path(senses))
+    if not isinstance(senses, Mapping):
+        raise TypeError(
+            f"senses is a dict of class → synset or the path of a CSV, not {type(senses).__name__}."
+        )
+    known = set(names)
+    strange = [key for key in senses if key not in known]
+    if strange:
+        raise ValueError(
+            f"{where} names classes that are not among the names: {_some(strange)}; correct or "
+            f"drop them."
+        )
+    given = {}
+    for key, synset in senses.items():
+        try:
+            given[key] = load_wordnet().synset(synset)
+        except ValueError as error:
+            raise ValueError(f"{where}, class {key!r}: {error}") from None
+    return given
+
+
+def _read_senses(path: Path) -> dict[str, str]:
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file of senses {str(path)!r}.")
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text; save it as 'CSV UTF-8'.") from None
+    rows = csv.DictReader(lines, delimiter=max(",;\t", key=lines[0].count) if lines else ",")
+    columns = rows.fieldnames or []
+    if "class" not in columns or "synset" not in columns:
+        raise ValueError(
+            f"{path} needs columns 'class' and 'synset', but has {_some(columns) or 'none'}."
+        )
+    senses: dict[str, str] = {}
+    for row in rows:
+        if row["class"] in senses:
+            raise ValueError(f"{path}, line {rows.line_num}: class {row['class']!r} stands twice.")
+        senses[row["class"]] = row["synset"] or ""
+    return senses
+
+
+def _warn_of_twins(chosen: Mapping[str, Sense]) -> None:
+    groups: dict[str, list[str]] = {}
+    for key, sense in chosen.items():
+        groups.setdefault(sense.synset.name, []).append(key)
+    twins = [f"{_some(keys)} ({name})" for name, keys in groups.items() if len(keys) > 1]
+    if twins:
+        more = f"; and {len(twins) - _SHOWN} more groups" if len(twins) > _SHOWN else ""
+        warnings.warn(
+            f"These classes have the same synset and so the same vector: "
+            f"{'; '.join(twins[:_SHOWN])}{more}. Tell them apart with senses, or by another "
+            f"embedding beside this one.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _report(chosen: Mapping[str, Sense]) -> pd.DataFrame:
+    rows = [
+        {
+            "synset": sense.synset.id,
+            "sense": sense.synset.name,
+            "found_by": sense.found_by,
+            "candidates": _candidates(sense.candidates),
+            "ambiguous": len(sense.candidates) > 1 and sense.found_by != _GIVEN,
+        }
+        for sense in chosen.values()
+    ]
+    return pd.DataFrame(rows, index=pd.Index(list(chosen), name="class"))
