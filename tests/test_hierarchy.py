@@ -8,13 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from latem.embeddings.hierarchy import (
-    LEXNAMES,
-    WORDNET_FILE,
-    find_sense,
-    hierarchy_embeddings,
-    load_wordnet,
-)
+from latem.embeddings.hierarchy import find_sense, hierarchy_embeddings
+from latem.embeddings.wordnet import LEXNAMES, WORDNET_FILE, load_wordnet
 
 SOURCE = Path("/usr/share/wordnet")
 ENTITY = 1740

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from latem.embeddings import words as module
+from latem.embeddings import word_files
 from latem.embeddings.words import normalise_name, train_word_vectors, word_embeddings
 from latem.storage import FileFormatError
 
@@ -370,7 +370,7 @@ def test_binary_numbers_may_spell_text(tmp_path):
 
 def test_small_reads_find_the_same_words(tmp_path, monkeypatch):
     path = binary_file(tmp_path / "w.bin", WORDS, VECTORS)
-    monkeypatch.setattr(module, "_CHUNK", 13)
+    monkeypatch.setattr(word_files, "_CHUNK", 13)
     np.testing.assert_array_equal(word_embeddings(WORDS, path)[0].vectors, VECTORS)
 
 

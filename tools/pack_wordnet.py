@@ -18,7 +18,7 @@ import gzip
 import io
 from pathlib import Path
 
-from latem.embeddings.hierarchy import LEXNAMES, WORDNET_FILE
+from latem.embeddings.wordnet import LEXNAMES, WORDNET_FILE
 from latem.storage import atomic_path
 
 LICENCE_NAME = "WORDNET-LICENCE.txt"

@@ -17,8 +17,7 @@ from latem.datasets.folder import (
     table_files,
 )
 from latem.embeddings.table import ClassEmbeddings
-
-_SHOWN = 5
+from latem.wording import some
 
 
 def check_folder(path: str | PathLike[str]) -> list[str]:
@@ -74,7 +73,7 @@ def check_folder(path: str | PathLike[str]) -> list[str]:
     for file, table in tables.items():
         missing = sorted(described - set(table.names.tolist()))
         if missing:
-            problems.append(f"{file} has no row for {_some(missing)}.")
+            problems.append(f"{file} has no row for {some(missing)}.")
     return problems
 
 
@@ -135,24 +134,19 @@ def _split_problems(path: Path, split: Split, labels: np.ndarray | None) -> list
     for part in ("train", "val", "test"):
         without = [name for name in getattr(split, part) if name not in pictured]
         if without:
-            problems.append(f"{path}: {part} classes without images: {_some(without)}.")
+            problems.append(f"{path}: {part} classes without images: {some(without)}.")
     if split.held_out:
         rows = np.array(split.held_out)
         outside = rows[(rows < 0) | (rows >= len(labels))]
         if len(outside):
             problems.append(
-                f"{path}: held_out rows {_some(outside.tolist())} do not exist; rows are counted "
+                f"{path}: held_out rows {some(outside.tolist())} do not exist; rows are counted "
                 f"from 0 to {len(labels) - 1}."
             )
         inside = rows[(rows >= 0) & (rows < len(labels))]
         strange = inside[~np.isin(labels[inside], split.train + split.val)]
         if len(strange):
             problems.append(
-                f"{path}: held-out rows {_some(strange.tolist())} are not images of seen classes."
+                f"{path}: held-out rows {some(strange.tolist())} are not images of seen classes."
             )
     return problems
-
-
-def _some(values: list) -> str:
-    shown = ", ".join(repr(value) for value in values[:_SHOWN])
-    return shown + (f" and {len(values) - _SHOWN} more" if len(values) > _SHOWN else "")

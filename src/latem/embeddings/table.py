@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-_SHOWN = 5
+from latem.wording import some
+
 _TEXT_SUFFIXES = (".csv", ".tsv")
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 TABLE_SUFFIXES = _TEXT_SUFFIXES + _PARQUET_SUFFIXES
@@ -70,7 +71,7 @@ class ClassEmbeddings:
         name: str = "",
         columns: Sequence[Any] | None = None,
     ):
-        self.names = _check_names(list(names))
+        self.names = check_names(list(names))
         self.name = name
         self.vectors = _check_vectors(vectors, self.names, columns)
         self.columns = _check_columns(columns, self.vectors.shape[1])
@@ -85,7 +86,7 @@ class ClassEmbeddings:
             frame = frame.set_index("class")
         if frame.columns.has_duplicates:
             doubled = frame.columns[frame.columns.duplicated()].unique().tolist()
-            raise ValueError(f"The table names these columns twice: {_some(doubled)}.")
+            raise ValueError(f"The table names these columns twice: {some(doubled)}.")
         return cls(frame.index, frame.to_numpy(object), name=name, columns=list(frame.columns))
 
     @classmethod
@@ -103,7 +104,7 @@ class ClassEmbeddings:
                 if odd:
                     raise ValueError(
                         f"Class {key!r} does not have the same columns as "
-                        f"{next(iter(vectors))!r}: {_some(sorted(map(str, odd)))}."
+                        f"{next(iter(vectors))!r}: {some(sorted(map(str, odd)))}."
                     )
             values = [[row[column] for column in columns] for row in rows]
             return cls(vectors, values, name=name, columns=columns)
@@ -186,7 +187,7 @@ class ClassEmbeddings:
         if missing:
             raise ValueError(
                 f"The class table{f' {self.name!r}' if self.name else ''} has no rows for "
-                f"{_some(missing)}{self._hint(missing[0])}"
+                f"{some(missing)}{self._hint(missing[0])}"
             )
         return np.array([self._index[name] for name in wanted], dtype=np.intp)
 
@@ -207,7 +208,7 @@ class ClassEmbeddings:
         zero = self.names[largest[:, 0] == 0].tolist()
         if zero:
             raise ValueError(
-                f"The vectors of {_some(zero)} are all zero and have no direction to normalise; "
+                f"The vectors of {some(zero)} are all zero and have no direction to normalise; "
                 f"describe those classes or leave them out."
             )
         scaled = self.vectors / largest  # guards the squares against overflow and underflow
@@ -228,7 +229,7 @@ class ClassEmbeddings:
         if lone:
             raise ValueError(
                 f"Tables {self.name!r} and {other.name!r} do not describe the same classes: only "
-                f"one of them has {_some(sorted(lone, key=str))}; select common names first."
+                f"one of them has {some(sorted(lone, key=str))}; select common names first."
             )
         parts = [self.unit_vectors(), other.select(self.names).unit_vectors()]
         names = [table.name or f"part{i}" for i, table in enumerate((self, other), start=1)]
@@ -254,8 +255,8 @@ class ClassEmbeddings:
             if missing or extra:
                 raise ValueError(
                     "The new class table needs the columns of the one the model was trained with"
-                    + (f"; it lacks {_some(missing)}" if missing else "")
-                    + (f"; it also has {_some(extra)}" if extra else "")
+                    + (f"; it lacks {some(missing)}" if missing else "")
+                    + (f"; it also has {some(extra)}" if extra else "")
                     + "."
                 )
             place = {column: i for i, column in enumerate(table.columns)}
@@ -318,13 +319,8 @@ def _plain(name: Any) -> Any:
     return name.item() if isinstance(name, np.generic) else name
 
 
-def _some(values: Sequence[Any]) -> str:
-    """The first few of a list, as text."""
-    shown = ", ".join(repr(value) for value in values[:_SHOWN])
-    return shown + (f" and {len(values) - _SHOWN} more" if len(values) > _SHOWN else "")
-
-
-def _check_names(names: list[Any]) -> np.ndarray:
+def check_names(names: list[Any]) -> np.ndarray:
+    """Class names as an array; they must be of one type, unique and not empty."""
     plain = [_plain(name) for name in names]
     if not plain:
         raise ValueError("A class table needs at least one class.")
@@ -429,7 +425,7 @@ def _check_columns(columns: Sequence[Any] | None, width: int) -> tuple[str, ...]
         raise ValueError(f"There are {len(titles)} column names but {width} columns.")
     if len(set(titles)) != width:
         doubled = sorted({title for title in titles if titles.count(title) > 1})
-        raise ValueError(f"The table names these columns twice: {_some(doubled)}.")
+        raise ValueError(f"The table names these columns twice: {some(doubled)}.")
     return titles
 
 

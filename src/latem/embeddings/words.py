@@ -1,24 +1,19 @@
 """Word vectors of class names (`w2v`, `glo`): looked up in a file, or trained on a text corpus.
 
-Section 4 of the paper describes classes by the word2vec and GloVe vectors of their names. Files
-of word vectors hold millions of words and a data set names a few hundred, so a file is streamed
-once and only the words that the names may need are kept. gensim's loaders know the same formats
-but hold every vector (or the first `limit`) in memory: reading is written by hand for that
-reason, and needs no gensim. Training, and reading what `KeyedVectors.save` wrote, is gensim's.
+Section 5 of the paper describes classes by the word2vec and GloVe vectors of their names. How a
+name becomes a vector is told at `word_embeddings`; the files are read by `word_files`. Training is
+gensim's.
 """
 
 from __future__ import annotations
 
 import csv
 import difflib
-import gzip
-import importlib
 import itertools
 import re
 import warnings
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,19 +21,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from latem.embeddings.table import ClassEmbeddings, _check_names, _some
+from latem.embeddings.table import ClassEmbeddings, check_names
+from latem.embeddings.word_files import (
+    existing,
+    gensim_models,
+    look_up_file,
+    look_up_object,
+    open_bytes,
+)
 from latem.storage import FileFormatError, atomic_path
+from latem.wording import some
 
 _NUMBERING = re.compile(r"^\s*(?:n\d{8}[-_.\s]+|\d+[._]\s*)(?=[^\W\d_])")  # "n02085620-", "001."
 _POSSESSIVE = re.compile(r"['’][sS]?(?![^\W_])")
 _BETWEEN_WORDS = re.compile(r"[\s_\-+./,;()]+")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _STEM_SUFFIXES = (".gz", ".txt", ".bin", ".vec", ".kv")
-_CHUNK = 1 << 22  # bytes read at once
-_LONGEST_WORD = 1 << 16  # bytes
-_LARGEST_WIDTH = 1 << 16
-_LARGEST_VALUE = 1e10
-_POOL = 1000  # words with the same first two letters that are kept for suggestions
 _SENTENCE = 10_000  # gensim ignores the words of a sentence beyond these
 
 
@@ -175,10 +173,10 @@ def word_embeddings(
         path = Path(vectors)
         source = str(path)
         name = _stem(path) if name is None else name
-        known, pool = _look_up_file(path, wanted, limit, allow_pickle)
+        known, pool = look_up_file(path, wanted, limit, allow_pickle)
     else:
         source = type(vectors).__name__
-        known, pool = _look_up_object(vectors, wanted, limit)
+        known, pool = look_up_object(vectors, wanted, limit)
 
     rows: list[np.ndarray] = []
     report, unknown = [], []
@@ -211,7 +209,7 @@ def word_embeddings(
 def _class_names(names: Iterable[str]) -> list[str]:
     if isinstance(names, str):
         raise TypeError(f"word_embeddings needs a list of class names, not the text {names!r}.")
-    classes = _check_names(list(names)).tolist()
+    classes = check_names(list(names)).tolist()
     if not isinstance(classes[0], str):
         raise TypeError(
             f"word_embeddings needs class names as text, but {classes[0]!r} is "
@@ -229,7 +227,7 @@ def _synonyms(synonyms: Mapping[str, str] | str | PathLike[str] | None) -> Mappi
                     f"as 'blue jay'."
                 )
         return synonyms or {}
-    path = _existing(synonyms)
+    path = existing(synonyms)
     mapping: dict[str, str] = {}
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
@@ -261,24 +259,14 @@ def _near(options: _Candidates, pool: Mapping[str, list[str]]) -> str:
         for word in options.words
         for match in difflib.get_close_matches(word, pool.get(word[:2], []), n=3)
     ]
-    return f" (it knows {_some(near)})" if near else ""
-
-
-def _pool(words: Iterable[str]) -> dict[str, list[str]]:
-    """Words by their first two letters, the first few of each."""
-    pool: dict[str, list[str]] = {}
-    for word in words:
-        alike = pool.setdefault(word[:2].lower(), [])
-        if len(alike) < _POOL:
-            alike.append(word)
-    return pool
+    return f" (it knows {some(near)})" if near else ""
 
 
 def _warn_of_twins(classes: list[str], rows: list[np.ndarray]) -> None:
     groups: dict[bytes, list[str]] = {}
     for key, row in zip(classes, rows, strict=True):
         groups.setdefault(row.tobytes(), []).append(key)
-    twins = [_some(group) for group in groups.values() if len(group) > 1]
+    twins = [some(group) for group in groups.values() if len(group) > 1]
     if twins:
         warnings.warn(
             f"Classes with identical vectors, which no model can tell apart: {'; '.join(twins)}. "
@@ -293,254 +281,6 @@ def _stem(path: Path) -> str:
     while stem.lower().endswith(_STEM_SUFFIXES) and Path(stem).stem != stem:
         stem = Path(stem).stem
     return stem
-
-
-# -- vectors in memory ------------------------------------------------------------------------
-
-
-def _look_up_object(
-    vectors: Any, wanted: set[str], limit: int | None
-) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
-    """Vectors of the wanted words that an object knows, and a pool of near words."""
-    needed = ("__contains__", "__getitem__", "vector_size")
-    if not all(hasattr(vectors, attribute) for attribute in needed):
-        raise TypeError(
-            "word_embeddings needs the path of a word-vector file or an object like gensim's "
-            f"KeyedVectors (with {', '.join(needed)}), not {type(vectors).__name__}."
-        )
-    order: Any = getattr(vectors, "key_to_index", None)
-    if limit is not None and order is None:
-        raise ValueError(
-            f"word_embeddings got limit={limit}, but {type(vectors).__name__} does not say which "
-            f"words come first; leave limit out."
-        )
-    # gensim's fastText vectors claim to contain any text, so the list of words is asked first.
-    listed = vectors if order is None else set(itertools.islice(order, limit))
-    known = {}
-    for word in wanted:
-        if word in listed:
-            vector = np.asarray(vectors[word])
-            if vector.shape != (vectors.vector_size,):
-                raise ValueError(
-                    f"The vector of {word!r} has the shape {vector.shape}, but "
-                    f"{type(vectors).__name__} promises vectors of {vectors.vector_size} values."
-                )
-            known[word] = vector
-    starts = {word[:2] for word in wanted}
-    first = itertools.islice(order or (), limit)
-    return known, _pool(word for word in first if word[:2] in starts)
-
-
-def _gensim(task: str) -> Any:
-    try:
-        return importlib.import_module("gensim.models")
-    except ImportError:
-        raise ImportError(f"{task} needs gensim: pip install 'latem[words]'.") from None
-
-
-# -- vectors in files -------------------------------------------------------------------------
-
-
-class _Layout(NamedTuple):
-    """How a file holds its vectors: `start` is where the words begin, in bytes."""
-
-    binary: bool
-    start: int
-    n_words: int | None
-    width: int
-
-
-def _look_up_file(
-    path: Path, wanted: set[str], limit: int | None, allow_pickle: bool
-) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
-    """Vectors of the wanted words that a file knows, and a pool of near words."""
-    # Words stay bytes while streaming: decoding millions is slow, and some files hold a few
-    # that are not UTF-8. Files are ordered by frequency, so the pool gets the frequent words.
-    keys = {word.encode(): word for word in wanted}
-    near: dict[bytes, list[bytes]] = {key[:2]: [] for key in keys}
-    known: dict[str, np.ndarray] = {}
-    with _open(path) as file:
-        if file.read(1) == b"\x80":
-            return _look_up_object(_load_pickle(path, allow_pickle), wanted, limit)
-        layout = _layout(file, path)
-        file.seek(layout.start)
-        entries = (_binary_entries if layout.binary else _text_entries)(file, path, layout)
-        for i, (place, word, values) in enumerate(itertools.islice(entries, limit)):
-            key = keys.get(word)
-            if key is not None or i == 0:  # the first vector shows whether all make sense
-                vector = _parse(path, place, word, values, layout)
-                if key is not None:
-                    known.setdefault(key, vector)
-            alike = near.get(word[:2])
-            if alike is not None and len(alike) < _POOL:
-                alike.append(word)
-    kept = itertools.chain.from_iterable(near.values())
-    return known, _pool(word.decode(errors="replace") for word in kept)
-
-
-def _existing(path: str | PathLike[str]) -> Path:
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {str(path)!r}.")
-    return path
-
-
-@contextmanager
-def _open(path: str | PathLike[str]) -> Iterator[Any]:
-    """Bytes of a file, unpacked if they are gzipped."""
-    with open(_existing(path), "rb", buffering=_CHUNK) as file:
-        zipped = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        if not zipped:
-            yield file
-            return
-        try:
-            with gzip.GzipFile(fileobj=file) as unzipped:
-                yield unzipped
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise FileFormatError(f"{path} is a damaged gzip file: {error}") from None
-
-
-def _load_pickle(path: Path, allow_pickle: bool) -> Any:
-    if not allow_pickle:
-        raise ValueError(
-            f"{path} is a pickle, as gensim's KeyedVectors.save writes, and reading a pickle can "
-            f"run any code. If you trust it, pass allow_pickle=True, or convert it once: "
-            f"KeyedVectors.load(path).save_word2vec_format('vectors.bin', binary=True)."
-        )
-    loaded = _gensim(f"Reading {path}").KeyedVectors.load(
-        str(path), mmap=None if path.suffix == ".gz" else "r"
-    )
-    return getattr(loaded, "wv", loaded)  # a saved Word2Vec model holds its vectors in `wv`
-
-
-def _layout(file: Any, path: Path) -> _Layout:
-    """Format of a file: by its first line, and by the bytes after a header."""
-    file.seek(0)
-    line = file.readline(_CHUNK)
-    if not line.strip():
-        raise FileFormatError(f"{path} is empty or starts with an empty line: no word vectors.")
-    bom = 3 if line.startswith(b"\xef\xbb\xbf") else 0
-    cells = line[bom:].split()
-    if len(cells) == 2 and all(cell.isdigit() for cell in cells):
-        count, width = map(int, cells)
-        if not (count > 0 and 0 < width <= _LARGEST_WIDTH):
-            raise FileFormatError(
-                f"{path} promises {count} words of {width} values in its first line; at least 1 "
-                f"word and 1 to {_LARGEST_WIDTH} values make sense."
-            )
-        sample = file.read(_LONGEST_WORD + 4 * width).lstrip(b"\n")
-        return _Layout(_looks_binary(sample, width), len(line), count, width)
-    if len(cells) < 2 or len(line) == _CHUNK or b"\0" in line:
-        raise FileFormatError(
-            f"{path} is not a file of word vectors: its first line is {line[:40]!r}. Give "
-            f"word2vec's text or binary format, GloVe's text or fastText's .vec, gzipped or not "
-            f"(unpack .zip archives; fastText's .bin models come with a .vec)."
-        )
-    return _Layout(False, bom, None, len(cells) - 1)
-
-
-def _looks_binary(sample: bytes, width: int) -> bool:
-    """Whether the first word is followed by float32 numbers rather than by text numbers."""
-    following = sample.partition(b" ")[2]
-    line = following.partition(b"\n")[0]
-    control = set(range(32)) - set(b"\t\r\n")
-    return (
-        any(byte > 126 for byte in line[: 4 * width])
-        or any(byte in control for byte in following[: max(4 * width, 256)])
-        or not any(_is_number(cell) for cell in line.split())
-    )
-
-
-# Number of the line (text) or word (binary), the word, and its values as stored.
-_Entries = Iterator[tuple[int, bytes, bytes]]
-
-
-def _text_entries(file: Any, path: Path, layout: _Layout) -> _Entries:
-    width, count, found = layout.width, layout.n_words, 0
-    for line_number, line in enumerate(file, start=1 if count is None else 2):
-        line = line.rstrip(b" \t\r\n")
-        if not line:
-            continue
-        found += 1
-        if line.count(b" ") == width:
-            word, _, values = line.partition(b" ")
-        else:
-            cells = line.split()
-            surplus = len(cells) - 1 - width  # a few words of GloVe's files hold spaces
-            if surplus < 0 or any(_is_number(cell) for cell in cells[1 : 1 + surplus]):
-                raise FileFormatError(
-                    f"{path}, line {line_number}: {len(cells) - 1} values after "
-                    f"{_shown(cells[0])}, but the first line says {width} for every word."
-                )
-            word, values = b" ".join(cells[: 1 + surplus]), b" ".join(cells[1 + surplus :])
-        yield line_number, word, values
-    if count is not None and found != count:
-        raise FileFormatError(
-            f"{path} promises {count} words in its first line, but holds {found}; it may be "
-            f"cut off: fetch it again, or correct the first line."
-        )
-
-
-def _binary_entries(file: Any, path: Path, layout: _Layout) -> _Entries:
-    size, count = 4 * layout.width, layout.n_words or 0
-    buffer, position = b"", 0
-    for number in range(1, count + 1):
-        end = buffer.find(b" ", position)
-        while end < 0 or end + 1 + size > len(buffer):
-            if end < 0 and len(buffer) - position > _LONGEST_WORD:
-                raise FileFormatError(
-                    f"{path}: word {number} has no end; it is not a word2vec binary file, or "
-                    f"its first line ({count} {layout.width}) is wrong."
-                )
-            chunk = file.read(_CHUNK)
-            if not chunk:
-                raise FileFormatError(
-                    f"{path} is cut off: its first line promises {count} words of "
-                    f"{layout.width} values, but it ends within word {number}; fetch it again."
-                )
-            buffer, position = buffer[position:] + chunk, 0
-            end = buffer.find(b" ")
-        word = buffer[position:end].lstrip(b"\n")
-        position = end + 1 + size
-        yield number, word, buffer[end + 1 : position]
-    if (buffer[position:] + file.read(_LONGEST_WORD)).strip():
-        raise FileFormatError(
-            f"{path} goes on after the {count} words of {layout.width} values that its first "
-            f"line promises: that line is wrong, or it is not a word2vec binary file."
-        )
-
-
-def _parse(path: Path, place: int, word: bytes, values: bytes, layout: _Layout) -> np.ndarray:
-    """Vector of one word, float32."""
-    where = f"{path}, {'word' if layout.binary else 'line'} {place} ({_shown(word)})"
-    if layout.binary:
-        vector = np.frombuffer(values, dtype="<f4").astype(np.float64)
-    else:
-        cells = values.split()
-        for cell in cells:
-            if not _is_number(cell):
-                raise FileFormatError(f"{where}: {_shown(cell)} is not a number.")
-        vector = np.array([float(cell) for cell in cells])
-    if len(vector) != layout.width:
-        raise FileFormatError(f"{where}: {len(vector)} values where {layout.width} are due.")
-    if not (np.abs(vector) <= _LARGEST_VALUE).all():  # also catches nan
-        odd = vector[~(np.abs(vector) <= _LARGEST_VALUE)][0]
-        hint = "; it may be big-endian or not a word2vec binary file" if layout.binary else ""
-        raise FileFormatError(f"{where}: {odd:g} cannot be part of a word vector{hint}.")
-    return vector.astype(np.float32)
-
-
-def _is_number(cell: bytes) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _shown(word: bytes) -> str:
-    return repr(word[:40].decode(errors="replace"))
 
 
 # -- training ---------------------------------------------------------------------------------
@@ -588,7 +328,7 @@ def train_word_vectors(
     -------
     gensim.models.KeyedVectors
     """
-    models = _gensim("Training word vectors")
+    models = gensim_models("Training word vectors")
     base: Any = models.callbacks.CallbackAny2Vec
 
     class Report(base):
@@ -637,7 +377,7 @@ class _Sentences:
         self, corpus: str | PathLike[str] | Iterable[Sequence[str]], phrases: Iterable[str]
     ):
         if isinstance(corpus, str | PathLike):
-            self.corpus: Any = _existing(corpus)
+            self.corpus: Any = existing(corpus)
             self.title = str(corpus)
         else:
             self.corpus = list(corpus) if isinstance(corpus, Iterator) else corpus
@@ -659,7 +399,7 @@ class _Sentences:
                 yield joined[start : start + _SENTENCE]
 
     def _read(self) -> Iterator[list[str]]:
-        with _open(self.corpus) as file:
+        with open_bytes(self.corpus) as file:
             for number, line in enumerate(file, start=1):
                 try:
                     text = line.decode()

@@ -23,6 +23,7 @@ from latem.models.base import ZeroShotClassifier, plain_params
 from latem.models.scaling import FeatureScaler, Scaling
 from latem.models.scoring import best_k, row_blocks
 from latem.threads import run_all
+from latem.wording import some
 
 _FLOATS = (np.float64, np.float32, np.float16)
 
@@ -243,10 +244,8 @@ class TableClassifier(ZeroShotClassifier):
             self._check_label_type(seen, table)
             missing = [name for name in seen.tolist() if name not in table]
             if missing:
-                shown = ", ".join(repr(name) for name in missing[:5])
-                more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
                 raise ValueError(
-                    f"{owner} got class_embeddings without rows for [{shown}]{more}; add them or "
+                    f"{owner} got class_embeddings without rows for {some(missing)}; add them or "
                     f"drop those samples."
                 )
         if self.normalize_classes:
