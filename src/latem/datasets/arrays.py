@@ -43,7 +43,7 @@ def from_npz(
     """
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no file {str(path)!r}.") from None

@@ -113,9 +113,7 @@ def write_split(folder: str | PathLike[str], name: str, split: Split) -> Path:
     target.parent.mkdir(exist_ok=True)
     lines = []
     for part in ("train", "val", "test"):
-        names = "".join(
-            f"  {json.dumps(str(c), ensure_ascii=False)},\n" for c in getattr(split, part)
-        )
+        names = "".join(f"  {_toml_value(str(c))},\n" for c in getattr(split, part))
         lines.append(f"{part} = [\n{names}]\n")
     if split.held_out:
         rows = textwrap.fill(", ".join(map(str, split.held_out)), 96)
