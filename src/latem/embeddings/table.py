@@ -7,7 +7,6 @@ know a class, so new rows can be added to a table after training.
 
 from __future__ import annotations
 
-import csv
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
@@ -17,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from latem.embeddings.table_files import as_number, read_parquet, read_text
 from latem.wording import some
 
 _TEXT_SUFFIXES = (".csv", ".tsv")
@@ -124,13 +124,13 @@ class ClassEmbeddings:
         name = path.stem if name is None else name
         suffix = path.suffix.lower()
         if suffix in _TEXT_SUFFIXES:
-            names, columns, values = _read_text(path)
+            names, columns, values = read_text(path)
             try:
                 return cls(names, values, name=name, columns=columns)
             except ValueError as error:
                 raise ValueError(f"{path}: {error}") from None
         if suffix in _PARQUET_SUFFIXES:
-            return cls.from_frame(_read_parquet(path), name=name)
+            return cls.from_frame(read_parquet(path), name=name)
         raise ValueError(
             f"{path}: a class table is one of {', '.join(TABLE_SUFFIXES)}, not {suffix or 'this'}."
         )
@@ -379,7 +379,7 @@ def _check_vectors(vectors: Any, names: np.ndarray, columns: Sequence[Any] | Non
         numbers = np.array(vectors, dtype=np.float64)
     except (TypeError, ValueError):
         for row, column in np.ndindex(*vectors.shape):
-            if _number(vectors[row, column]) is None:
+            if as_number(vectors[row, column]) is None:
                 raise ValueError(
                     f"The table needs numbers, but {place(row, column)} holds "
                     f"{vectors[row, column]!r}."
@@ -410,13 +410,6 @@ def _has_text(rows: list[list]) -> bool:
     return any(isinstance(value, str) for row in rows for value in row)
 
 
-def _number(cell: Any) -> float | None:
-    try:
-        return float(cell)
-    except (TypeError, ValueError):
-        return None
-
-
 def _check_columns(columns: Sequence[Any] | None, width: int) -> tuple[str, ...] | None:
     if columns is None:
         return None
@@ -427,53 +420,3 @@ def _check_columns(columns: Sequence[Any] | None, width: int) -> tuple[str, ...]
         doubled = sorted({title for title in titles if titles.count(title) > 1})
         raise ValueError(f"The table names these columns twice: {some(doubled)}.")
     return titles
-
-
-# -- files ------------------------------------------------------------------------------------
-
-
-def _read_text(path: Path) -> tuple[list[str], list[str], np.ndarray]:
-    """Class names, column names and cells of a delimited text file."""
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            head = file.readline()
-            delimiter = max("\t,;", key=head.count)
-            file.seek(0)
-            lines = csv.reader(file, delimiter=delimiter, strict=True)
-            header = next(lines, [])
-            names, rows = [], []
-            for cells in lines:
-                if not cells:
-                    continue
-                if len(cells) != len(header):
-                    raise ValueError(
-                        f"{path}, line {lines.line_num} (class {cells[0]!r}): {len(cells)} cells, "
-                        f"but the header has {len(header)}."
-                    )
-                names.append(cells[0])
-                rows.append(cells[1:])
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not UTF-8 text; save it as 'CSV UTF-8'.") from None
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {lines.line_num}: {error}.") from None
-    if not rows:
-        raise ValueError(f"{path} holds no classes: a header and one line per class are needed.")
-    if len(header) < 2:
-        raise ValueError(f"{path} needs a column of class names and at least one of numbers.")
-    counts = ([str(i) for i in range(start, start + len(header) - 1)] for start in (0, 1))
-    if all(_number(title) is not None for title in header[1:]) and header[1:] not in counts:
-        raise ValueError(
-            f"{path} seems to have no header: its first line holds numbers. Add a line of column "
-            f"names, beginning with 'class'."
-        )
-    return names, header[1:], np.array(rows, dtype=object)
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    try:
-        frame = pd.read_parquet(path)
-    except ImportError:
-        raise ImportError(f"Reading {path} needs pyarrow: pip install 'latem[parquet]'.") from None
-    if "class" not in frame.columns and isinstance(frame.index, pd.RangeIndex):
-        frame = frame.set_index(frame.columns[0])
-    return frame

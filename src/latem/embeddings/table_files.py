@@ -1,0 +1,70 @@
+"""Reading class tables: delimited text as spreadsheets write it, and Parquet.
+
+Text is read by the standard library's `csv`, not by pandas: a wrong cell is then named by line and
+column, and no class called "NA" goes missing.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+def as_number(cell: Any) -> float | None:
+    """Number that a cell holds, or None."""
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        return None
+
+
+def read_text(path: Path) -> tuple[list[str], list[str], np.ndarray]:
+    """Class names, column names and cells of a delimited text file."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            head = file.readline()
+            delimiter = max("\t,;", key=head.count)
+            file.seek(0)
+            lines = csv.reader(file, delimiter=delimiter, strict=True)
+            header = next(lines, [])
+            names, rows = [], []
+            for cells in lines:
+                if not cells:
+                    continue
+                if len(cells) != len(header):
+                    raise ValueError(
+                        f"{path}, line {lines.line_num} (class {cells[0]!r}): {len(cells)} cells, "
+                        f"but the header has {len(header)}."
+                    )
+                names.append(cells[0])
+                rows.append(cells[1:])
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text; save it as 'CSV UTF-8'.") from None
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {lines.line_num}: {error}.") from None
+    if not rows:
+        raise ValueError(f"{path} holds no classes: a header and one line per class are needed.")
+    if len(header) < 2:
+        raise ValueError(f"{path} needs a column of class names and at least one of numbers.")
+    counts = ([str(i) for i in range(start, start + len(header) - 1)] for start in (0, 1))
+    if all(as_number(title) is not None for title in header[1:]) and header[1:] not in counts:
+        raise ValueError(
+            f"{path} seems to have no header: its first line holds numbers. Add a line of column "
+            f"names, beginning with 'class'."
+        )
+    return names, header[1:], np.array(rows, dtype=object)
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """Frame of a Parquet file, with the class names as its index or as its column `class`."""
+    try:
+        frame = pd.read_parquet(path)
+    except ImportError:
+        raise ImportError(f"Reading {path} needs pyarrow: pip install 'latem[parquet]'.") from None
+    if "class" not in frame.columns and isinstance(frame.index, pd.RangeIndex):
+        frame = frame.set_index(frame.columns[0])
+    return frame
