@@ -74,7 +74,7 @@ def from_table(
             frame = pd.read_parquet(path)
         else:
             separator = "\t" if path.suffix.lower() == ".tsv" else ","
-            text = {"class": str, "image": str}
+            text: Any = {"class": str, "image": str}
             frame = pd.read_csv(path, sep=separator, dtype=text, keep_default_na=False)
     except ImportError:
         raise ImportError(f"Reading {path} needs pyarrow: pip install 'latem[parquet]'.") from None

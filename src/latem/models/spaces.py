@@ -8,6 +8,8 @@ Both are driven block by block (see `latem.models.kernels`) and agree to roundin
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from latem.models import kernels
@@ -44,7 +46,8 @@ class ClassSpace:
         self._forget_pending()
 
     def _forget_pending(self) -> None:
-        self._pending = (self._nothing, _NONE, _NONE, self.gram, self.rows.dtype.type(0))
+        nothing = (self._nothing, _NONE, _NONE, self.gram, self.rows.dtype.type(0))
+        self._pending: tuple[Any, ...] = nothing
 
     def scores(self, X: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Scores of a block's (true, rival) pairs, of shape (n_visits, 2, n_maps)."""
