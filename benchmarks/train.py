@@ -215,7 +215,7 @@ def growth():
     for name, size in variants.items():
         problem = Problem(size)
         cost, rate = seconds_per_visit(problem)
-        other, _ = seconds_per_visit(problem, EmbeddingSpace)
+        other, _ = seconds_per_visit(problem, functools.partial(EmbeddingSpace, n_threads=1))
         first = first or cost
         kept[name] = {"visit": cost / first, "embedding_space": other / first, "rate": rate}
         rows.append((name, f"{cost / first:.2f}", f"{other / first:.2f}", f"{rate:.1%}"))
