@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         per_class_accuracy,
         top_k_accuracy,
     )
-    from latem.models import EpochInfo, LatEm, ZeroShotClassifier, load
+    from latem.models import ESZSL, ESZSLCV, EpochInfo, LatEm, ZeroShotClassifier, load
     from latem.storage import FileFormatError
 
 __version__ = "0.1.0"
@@ -65,13 +65,15 @@ _HOMES = {
         "per_class_accuracy",
         "top_k_accuracy",
     ),
-    "latem.models": ("EpochInfo", "LatEm", "ZeroShotClassifier", "load"),
+    "latem.models": ("ESZSL", "ESZSLCV", "EpochInfo", "LatEm", "ZeroShotClassifier", "load"),
     "latem.storage": ("FileFormatError",),
 }
 _ROOMS = ("datasets", "embeddings", "fusion", "metrics", "models", "storage")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "ESZSL",
+    "ESZSLCV",
     "ClassEmbeddings",
     "EpochInfo",
     "FileFormatError",

@@ -1,8 +1,9 @@
 """Models: scikit-learn classifiers that can name unseen classes."""
 
 from latem.models.base import ZeroShotClassifier
+from latem.models.eszsl import ESZSL, ESZSLCV
 from latem.models.files import load
 from latem.models.latem import LatEm
 from latem.models.training import EpochInfo
 
-__all__ = ["EpochInfo", "LatEm", "ZeroShotClassifier", "load"]
+__all__ = ["ESZSL", "ESZSLCV", "EpochInfo", "LatEm", "ZeroShotClassifier", "load"]

@@ -11,7 +11,12 @@ import numpy as np
 from latem import storage
 from latem.models.base import ZeroShotClassifier
 
-_HOMES = {"LatEm": "latem.models.latem", "LateFusion": "latem.fusion"}
+_HOMES = {
+    "ESZSL": "latem.models.eszsl",
+    "ESZSLCV": "latem.models.eszsl",
+    "LatEm": "latem.models.latem",
+    "LateFusion": "latem.fusion",
+}
 
 
 def load(path: str | PathLike[str]) -> ZeroShotClassifier:
