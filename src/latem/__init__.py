@@ -33,7 +33,15 @@ if TYPE_CHECKING:
         per_class_accuracy,
         top_k_accuracy,
     )
-    from latem.models import ESZSL, ESZSLCV, EpochInfo, LatEm, ZeroShotClassifier, load
+    from latem.models import (
+        ESZSL,
+        ESZSLCV,
+        EpochInfo,
+        LatEm,
+        SemanticOutputCodes,
+        ZeroShotClassifier,
+        load,
+    )
     from latem.storage import FileFormatError
 
 __version__ = "0.1.0"
@@ -65,7 +73,15 @@ _HOMES = {
         "per_class_accuracy",
         "top_k_accuracy",
     ),
-    "latem.models": ("ESZSL", "ESZSLCV", "EpochInfo", "LatEm", "ZeroShotClassifier", "load"),
+    "latem.models": (
+        "ESZSL",
+        "ESZSLCV",
+        "EpochInfo",
+        "LatEm",
+        "SemanticOutputCodes",
+        "ZeroShotClassifier",
+        "load",
+    ),
     "latem.storage": ("FileFormatError",),
 }
 _ROOMS = ("datasets", "embeddings", "fusion", "metrics", "models", "storage")
@@ -79,6 +95,7 @@ __all__ = [
     "FileFormatError",
     "LatEm",
     "LateFusion",
+    "SemanticOutputCodes",
     "Split",
     "ZeroShotClassifier",
     "ZeroShotDataset",

@@ -4,6 +4,15 @@ from latem.models.base import ZeroShotClassifier
 from latem.models.eszsl import ESZSL, ESZSLCV
 from latem.models.files import load
 from latem.models.latem import LatEm
+from latem.models.regression import SemanticOutputCodes
 from latem.models.training import EpochInfo
 
-__all__ = ["ESZSL", "ESZSLCV", "EpochInfo", "LatEm", "ZeroShotClassifier", "load"]
+__all__ = [
+    "ESZSL",
+    "ESZSLCV",
+    "EpochInfo",
+    "LatEm",
+    "SemanticOutputCodes",
+    "ZeroShotClassifier",
+    "load",
+]

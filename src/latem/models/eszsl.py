@@ -21,7 +21,6 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from latem import storage
 from latem.metrics import mean_class_accuracy
 from latem.models.scaling import SCALINGS, FeatureScaler, Scaling
 from latem.models.scoring import MapScorer
@@ -115,24 +114,11 @@ class ESZSL(TableClassifier):
         self
         """
         self._validate_params()
-        X, y = self._begin(X, y)
+        X, y = self._begin_anew(X, y)
         problem = _Problem(X, self._codes(y), self._exact_vectors(), self.scaler_, self.labels)
         with single_threaded_blas():
             self.map_ = problem.solve(self.gamma, self.lam).astype(self.dtype_)
         return self
-
-    def _begin(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Validated images and labels; sets all but the map."""
-        self.__dict__.pop("map_", None)
-        X, y = self._check_training_images(X, y)
-        self._set_classes(y)
-        self.dtype_ = self.dtype
-        self.scaler_ = FeatureScaler.fit(X, self.feature_scaling)
-        return X, y
-
-    def _exact_vectors(self) -> np.ndarray:
-        table = self.class_table_.select(self.classes_)
-        return table.unit_vectors() if self.normalize_classes else table.vectors
 
     def _block_scorer(
         self, vectors: np.ndarray, n_samples: int
@@ -144,10 +130,7 @@ class ESZSL(TableClassifier):
 
     def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
         shape = (self.n_features_in_, self.class_table_.n_dimensions)
-        found = tensors["map"]
-        if found.shape != shape or found.dtype != self.dtype or not np.isfinite(found).all():
-            raise storage.FileFormatError(f"a map of shape {found.shape}, not a finite {shape}")
-        self.map_ = found
+        self.map_ = self._check_tensor(tensors, "map", shape)
 
 
 class ESZSLCV(ESZSL):
@@ -231,7 +214,7 @@ class ESZSLCV(ESZSL):
         for name, values in (("gammas", gammas), ("lams", lams)):
             if not len(values) or not np.isfinite(values).all() or values[0] <= 0:
                 raise ValueError(f"{name} of ESZSLCV must be numbers above zero; got {values}.")
-        X, y = self._begin(X, y)
+        X, y = self._begin_anew(X, y)
         codes, vectors = self._codes(y), self._exact_vectors()
         folds = (
             self._class_folds(codes)

@@ -16,6 +16,7 @@ _HOMES = {
     "ESZSLCV": "latem.models.eszsl",
     "LatEm": "latem.models.latem",
     "LateFusion": "latem.fusion",
+    "SemanticOutputCodes": "latem.models.regression",
 }
 
 

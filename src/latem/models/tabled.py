@@ -282,6 +282,32 @@ class TableClassifier(ZeroShotClassifier):
         vectors = table.unit_vectors() if self.normalize_classes else table.vectors
         return np.ascontiguousarray(vectors, dtype=self.dtype_)
 
+    def _begin_anew(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Validated images and labels; sets all that a fit knows before it learns."""
+        self.__dict__.pop(self._learned, None)
+        X, y = self._check_training_images(X, y)
+        self._set_classes(y)
+        self.dtype_ = self.dtype
+        self.scaler_ = FeatureScaler.fit(X, self.feature_scaling)
+        return X, y
+
+    def _exact_vectors(self) -> np.ndarray:
+        """Vectors of the seen classes in float64, for closed forms."""
+        table = self.class_table_.select(self.classes_)
+        return table.unit_vectors() if self.normalize_classes else table.vectors
+
+    def _check_tensor(
+        self, tensors: dict[str, np.ndarray], name: str, shape: tuple[int, ...]
+    ) -> np.ndarray:
+        """Learned array of a file, if it is what it should be."""
+        found = tensors[name]
+        if found.shape != shape or found.dtype != self.dtype or not np.isfinite(found).all():
+            raise storage.FileFormatError(
+                f"{name} of shape {found.shape} and type {found.dtype}, not a finite {shape} of "
+                f"{self.dtype}"
+            )
+        return found
+
     def _seen_vectors(self) -> np.ndarray:
         return self._vectors(self.class_table_.select(self.classes_))
 

@@ -1,0 +1,146 @@
+"""`SemanticOutputCodes`: regression to the class vector, then the nearest class.
+
+Palatucci, Pomerleau, Hinton and Mitchell (NIPS 2009): a ridge regression predicts the class vector
+from the image, and the class whose vector is nearest is the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import Ridge
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from latem.models.scaling import SCALINGS, Scaling
+from latem.models.tabled import TableClassifier
+from latem.threads import single_threaded_blas
+
+
+class SemanticOutputCodes(TableClassifier):
+    """Ridge regression to the class vector, nearest class.
+
+    Parameters
+    ----------
+    class_embeddings : ClassEmbeddings, DataFrame, dict, (names, array), path or None
+        Descriptions of the classes, seen and unseen; None means one-hot.
+    alpha : float
+        Ridge penalty, above zero.
+    neighbour : {"euclidean", "cosine"}
+        Which class is nearest: scores are negative squared distances, or cosines.
+    feature_scaling : {"zmax", "zscore", "l2"} or None
+    normalize_classes : bool
+        Whether class vectors are divided by their length.
+    n_threads : int or None
+        Threads for scoring; results do not depend on it.
+    dtype : {"float32", "float64"}
+        Precision of what is learned and of scores; it is computed in float64.
+
+    Attributes
+    ----------
+    map_ : ndarray of shape (n_features, n_dimensions)
+    offset_ : ndarray of shape (n_dimensions,)
+        The predicted class vector is ``x @ map_ + offset_``.
+    classes_, class_table_, scaler_
+        As for every model.
+
+    Examples
+    --------
+    >>> from latem import SemanticOutputCodes, make_latent_world
+    >>> world = make_latent_world(n_poses=1, random_state=0)
+    >>> model = SemanticOutputCodes(world.embeddings["att"]).fit(*world.training())
+    >>> model.score(*world.testing()) > 0.9
+    True
+    """
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn's convention
+        "class_embeddings": "no_validation",
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "neighbour": [StrOptions({"euclidean", "cosine"})],
+        "feature_scaling": [StrOptions(set(SCALINGS)), None],
+        "normalize_classes": ["boolean"],
+        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
+        "dtype": [StrOptions({"float32", "float64"})],
+    }
+    _learned = "map_"
+    map_: np.ndarray
+    offset_: np.ndarray
+
+    def __init__(
+        self,
+        class_embeddings: Any = None,
+        *,
+        alpha: float = 1.0,
+        neighbour: str = "euclidean",
+        feature_scaling: Scaling | None = "zmax",
+        normalize_classes: bool = True,
+        n_threads: int | None = None,
+        dtype: str = "float32",
+    ):
+        self.class_embeddings = class_embeddings
+        self.alpha = alpha
+        self.neighbour = neighbour
+        self.feature_scaling = feature_scaling
+        self.normalize_classes = normalize_classes
+        self.n_threads = n_threads
+        self.dtype = dtype
+
+    def fit(self, X: Any, y: Any) -> SemanticOutputCodes:
+        """Fit the regression.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        X, y = self._begin_anew(X, y)
+        targets = self._exact_vectors()[self._codes(y)]
+        ridge = Ridge(alpha=self.alpha, solver="cholesky")
+        with single_threaded_blas():
+            ridge.fit(self.scaler_.transform(X, np.float64), targets)
+        coefficients = np.atleast_2d(ridge.coef_)  # (n_dimensions, n_features)
+        self.offset_ = np.ravel(ridge.intercept_).astype(self.dtype_)
+        self.map_ = np.ascontiguousarray(coefficients.T, dtype=self.dtype_)
+        return self
+
+    def _block_scorer(
+        self, vectors: np.ndarray, n_samples: int
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        if self.neighbour == "cosine":
+            unit = vectors / _lengths(vectors)
+
+            def cosine(X: np.ndarray) -> np.ndarray:
+                predicted = X @ self.map_ + self.offset_
+                return (predicted / _lengths(predicted)) @ unit.T
+
+            return cosine
+        squares = np.square(vectors).sum(axis=1)
+
+        def euclidean(X: np.ndarray) -> np.ndarray:
+            predicted = X @ self.map_ + self.offset_
+            own = np.square(predicted).sum(axis=1, keepdims=True)
+            return 2 * (predicted @ vectors.T) - squares - own
+
+        return euclidean
+
+    def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        return {"map": self.map_, "offset": self.offset_}, {}
+
+    def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
+        width = self.class_table_.n_dimensions
+        self.offset_ = self._check_tensor(tensors, "offset", (width,))
+        self.map_ = self._check_tensor(tensors, "map", (self.n_features_in_, width))
+
+
+def _lengths(rows: np.ndarray) -> np.ndarray:
+    """Euclidean lengths as a column, ones for zero rows."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    lengths[lengths == 0] = 1
+    return lengths
