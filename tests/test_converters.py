@@ -116,6 +116,8 @@ def test_gbu_class_lists(tmp_path):
         ("splits", "trainval_loc", lambda v: v - 1, "trainval_loc counts images .* from 0"),
         ("splits", "test_seen_loc", lambda v: v + 99, "test_seen_loc goes up to"),
         ("splits", "trainval_loc", lambda v: v + 2, "are both seen and unseen"),
+        ("splits", "trainval_loc", lambda v: v[1:], "each of the 20 images once, but name 19"),
+        ("splits", "test_seen_loc", lambda v: v * 0 + 1, "each of the 20 images once"),
         ("splits", "allclasses_names", lambda v: np.array([["a"]] * 5, object), "unique names"),
     ],
 )
@@ -216,6 +218,7 @@ def test_release(tmp_path):
         ({"test_X": np.ones((5, 4))}, "test_X has 5 rows, .* 4 test_labels; it looks transposed"),
         ({"test_X": np.ones((4, 6))}, "differ in width, 5 and 6"),
         ({"test_Y": {"att": np.ones((4, 2))}}, "hold different embeddings"),
+        ({"val_Y": {"att": np.ones((4, 1))}}, "column 1 of val_Y is no column of trainval_Y"),
         ({"test_Y": {"att": np.ones((4, 2)), "w2v": np.ones((2, 3))}}, "differ in number"),
         ({"test_Y": np.array([["x"]], object)}, "a containers.Map.*cell2struct"),
     ],
@@ -286,8 +289,20 @@ def test_tables_of_images(tmp_path, suffix):
     assert dataset.testing()[1].tolist() == ["cat"]
 
 
+def test_missing_cells_of_parquet(tmp_path):
+    frame = pd.DataFrame({"image": ["xa.jpg", None], "class": ["ant", "cat"], "f": [1.0, 2.0]})
+    frame.to_parquet(tmp_path / "i.parquet")
+    assert from_table(tmp_path / "i.parquet", {}).images.tolist() == ["xa.jpg", ""]
+    frame.assign(**{"class": ["ant", None]}).to_parquet(tmp_path / "i.parquet")
+    with pytest.raises(ValueError, match="image 1 has no class"):
+        from_table(tmp_path / "i.parquet", {})
+
+
 def test_bad_tables_of_images(tmp_path):
     path = tmp_path / "images.csv"
+    pd.DataFrame({"class": ["ant"], "f": [1.0]}).to_csv(path)
+    with pytest.raises(ValueError, match="a column without a name, perhaps an index"):
+        from_table(path, {})
     path.write_text("class,f\nant,1\ncat,x\n")
     with pytest.raises(ValueError, match="column 'f' must hold numbers, but image 1 has 'x'"):
         from_table(path, {})
@@ -299,6 +314,15 @@ def test_bad_tables_of_images(tmp_path):
         from_table(path, {}, unseen=["dog"])
     with pytest.raises(FileNotFoundError, match="no file"):
         from_table(tmp_path / "none.csv", {})
+
+
+def test_pictures_are_sorted_by_folder_then_file(tmp_path):
+    for name in ("blue/1.jpg", "blue jay/1.jpg", "blue-b/1.jpg", "blue/._1.jpg", ".trash/1.jpg"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    images, labels = list_pictures(tmp_path)
+    assert labels.tolist() == sorted(["blue", "blue jay", "blue-b"])
+    assert images.tolist() == ["blue/1.jpg", "blue jay/1.jpg", "blue-b/1.jpg"]
 
 
 def test_folders_of_pictures(tmp_path):
@@ -357,6 +381,39 @@ def test_failures_on_the_command_line_leave_nothing(tmp_path):
     assert result.exit_code == 1
     assert "needs features.npy" in result.output
     assert run("info", tmp_path / "x").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("arrays", "arguments", "message"),
+    [
+        ({"features": np.full((3, 1), np.nan)}, (), "row 0, column 0 is not a finite number"),
+        ({}, ("--unseen", "all.txt"), "a split needs train and test classes"),
+        ({}, ("--unseen", "none.txt"), "names no unseen classes"),
+        ({}, ("--table", "../../evil=traits.csv"), "cannot be the name of a class table"),
+        ({}, ("--table", "sub/traits.csv"), "Two tables would be called 'traits'"),
+    ],
+)
+def test_unsound_datasets_are_not_made(tmp_path, monkeypatch, arrays, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    for name in ("traits.csv", "sub/traits.csv"):
+        TABLE.to_frame().to_csv(tmp_path / name)
+    (tmp_path / "all.txt").write_text("ant\nbee\ncat\n")
+    (tmp_path / "none.txt").write_text("\n")
+    np.savez("a.npz", **{"features": np.eye(3), "labels": ["ant", "bee", "cat"], **arrays})
+    before = sorted(tmp_path.rglob("*"))
+    result = run("convert", "npz", "a.npz", "--out", "o/new", "--table", "traits.csv", *arguments)
+    assert result.exit_code == 1
+    assert message in result.output.replace("\n", " ")
+    assert [p for p in sorted(tmp_path.rglob("*")) if p.name != "o"] == before
+
+
+def test_split_names_stay_in_the_folder(tmp_path):
+    run("convert", "gbu", *write_gbu(tmp_path / "birds"), "--out", tmp_path / "new")
+    assert read_folder(tmp_path / "new").name == "birds"
+    result = run("split", tmp_path / "new", "--sizes", "2,1,2", "--prefix", "../../x")
+    assert result.exit_code == 1
+    assert "cannot be the name" in result.output.replace("\n", " ")
 
 
 def test_arrays_on_the_command_line(tmp_path):

@@ -132,6 +132,9 @@ def test_folder_is_read_without_loading_the_features(tmp_path):
         ("images.csv", None, "needs images.csv"),
         ("images.csv", "file,label\n", "needs the columns 'image' and 'class'"),
         ("images.csv", "image,class\na.jpg,\n", "line 2: the class is missing"),
+        ("images.csv", "image,class\na.jpg,dog, black\n", "line 2: too many cells"),
+        ("splits/standard.toml", 'train = ["ant"]\ntest = ["cat"]\nheld_out = "12"\n', "held_out"),
+        ("splits/standard.toml", 'train = ["ant"]\ntest = ["cat"]\nheld_out = [1, 1]\n', "twice"),
         ("images.csv", "image,class\na.jpg,ant\n", "6 rows but images.csv has 1 lines"),
         ("splits/standard.toml", 'train = ["ant"]\n', "lacks 'test'"),
         ("splits/standard.toml", 'train = ["a"]\ntest = ["a"]\n', "'a' twice, in train and test"),
@@ -161,6 +164,17 @@ def test_other_files_in_the_folder_do_not_matter(tmp_path):
     assert list(read_folder(folder).embeddings) == ["att"]
     (folder / "embeddings" / "att.tsv").write_text("class\tlegs\nant\t6\n")
     with pytest.raises(ValueError, match="att.csv, att.tsv would have the same name"):
+        read_folder(folder)
+
+
+def test_archives_and_empty_arrays_are_no_features(tmp_path):
+    folder = write_folder(tmp_path / "tiny")
+    np.savez(tmp_path / "a.npz", features=np.eye(2))
+    (folder / "features.npy").write_bytes((tmp_path / "a.npz").read_bytes())
+    with pytest.raises(ValueError, match="an archive of arrays"):
+        read_folder(folder)
+    np.save(folder / "features.npy", np.empty((6, 0)))
+    with pytest.raises(ValueError, match="must hold floating-point numbers"):
         read_folder(folder)
 
 

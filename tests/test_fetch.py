@@ -2,6 +2,7 @@
 
 import hashlib
 import http.server
+import json
 import threading
 import zipfile
 
@@ -37,6 +38,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         wanted = self.headers.get("Range")
         if wanted and cls.ranges and self.headers.get("If-Range") == cls.tag:
             start = int(wanted.removeprefix("bytes=").rstrip("-"))
+            if start >= len(content):
+                self.send_error(416)
+                return
             self.send_response(206)
         else:
             self.send_response(200)
@@ -99,6 +103,23 @@ def test_another_file_on_the_server_starts_anew(server, tmp_path, ranges):
     assert download(f"{server.url}/a.bin", tmp_path / "a.bin").read_bytes() == CONTENT[::-1]
 
 
+def test_a_complete_or_damaged_part_does_not_block(server, tmp_path):
+    (tmp_path / "a.bin.part").write_bytes(CONTENT)
+    note = tmp_path / "a.bin.part.json"
+    note.write_text(json.dumps({"url": f"{server.url}/a.bin", "tag": server.tag}))
+    assert download(f"{server.url}/a.bin", tmp_path / "a.bin").read_bytes() == CONTENT
+    (tmp_path / "b.bin.part").write_bytes(b"junk")
+    (tmp_path / "b.bin.part.json").write_text("{not json")
+    assert download(f"{server.url}/a.bin", tmp_path / "b.bin").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("name", ["..%2F..%2Fevil.bin", "", "%2e%2e"])
+def test_addresses_that_name_no_file(server, tmp_path, name):
+    with pytest.raises(ValueError, match="does not name a file"):
+        fetch(f"{server.url}/{name}", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
     with pytest.raises(OSError, match="has md5 .*, not 00: it is damaged or another file"):
         download(f"{server.url}/a.bin", tmp_path / "a.bin", checksum="md5:00")
@@ -144,6 +165,27 @@ def test_archives_become_dataset_folders(server, tmp_path):
     assert sorted(p.name for p in (tmp_path / "data").iterdir()) == ["BIRDS", "all.zip", "tiny"]
     assert not (tmp_path / "evil.txt").exists()
     assert fetch(f"{server.url}/all.zip", tmp_path / "data")[1] == made
+
+
+def test_archives_that_cannot_be_used(server, tmp_path):
+    write_folder(small_dataset(), tmp_path / "tiny")
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        for place in ("a/tiny", "b/tiny"):
+            for file in (tmp_path / "tiny").rglob("*"):
+                archive.write(file, f"{place}/{file.relative_to(tmp_path / 'tiny')}")
+    content = (tmp_path / "two.zip").read_bytes()
+    server.files = {"/two.zip": content, "/bad.zip": content.replace(b"ant", b"tna", 1)}
+    with pytest.raises(ValueError, match=r"several datasets called \['tiny'\]"):
+        fetch(f"{server.url}/two.zip", tmp_path / "data")
+    with zipfile.ZipFile(tmp_path / "one.zip", "w") as archive:
+        for file in (tmp_path / "tiny").rglob("*"):
+            archive.write(file, f"./tiny/{file.relative_to(tmp_path / 'tiny')}")
+    whole = (tmp_path / "one.zip").read_bytes()
+    server.files = {"/one.zip": whole, "/bad.zip": whole.replace(b"image,class", b"egami,class", 1)}
+    assert fetch(f"{server.url}/one.zip", tmp_path / "data")[1] == [tmp_path / "data" / "tiny"]
+    with pytest.raises(OSError, match="bad.zip is damaged"):
+        fetch(f"{server.url}/bad.zip", tmp_path / "other")
+    assert [p.name for p in (tmp_path / "other").iterdir()] == ["bad.zip"]
 
 
 def test_sources_have_a_page_that_states_them():

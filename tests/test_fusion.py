@@ -1,8 +1,10 @@
 """Late fusion of scores."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold
 
 import latem
 from latem import ClassEmbeddings, FileFormatError, LateFusion, LatEm, make_latent_world
@@ -92,9 +94,30 @@ def test_saving_and_loading_changes_nothing(world, fusion, tmp_path):
 
 def test_fusions_can_be_members(world, members):
     X, y = world.training()
-    nested = LateFusion([("both", LateFusion(members)), ("att", members[0][1])])
+    nested = LateFusion([("both", LateFusion(members)), ("att", members[0][1])]).fit(X, y)
     names = list(world.split().test)
-    assert nested.fit(X, y).decision_function(X, names).shape == (len(X), 10)
+    expected = nested.decision_function(X, names)
+    np.testing.assert_array_equal(nested.decision_function(X, "unseen"), expected)
+    np.testing.assert_array_equal(nested.decision_function(X, pd.Series(names)), expected)
+
+
+def test_a_loaded_fusion_can_be_fitted_anew(world, fusion, tmp_path):
+    X, y = world.training()
+    fusion.save(tmp_path / "f")
+    half = np.isin(y, np.unique(y)[:30])
+    again = latem.load(tmp_path / "f").fit(X[half], y[half])
+    assert len(again.classes_) == 30
+    assert len(clone(latem.load(tmp_path / "f")).fit(X, y).classes_) == 60
+
+
+def test_parameters_of_members_can_be_searched(world, members):
+    X, y = world.training()
+    search = GridSearchCV(
+        LateFusion(members), {"att__n_epochs": [1, 20]}, cv=GroupKFold(3), error_score="raise"
+    )
+    search.fit(X, y, groups=y)
+    assert search.best_params_ == {"att__n_epochs": 20}
+    assert members[0][1].n_epochs == 30
 
 
 def test_only_classes_every_member_describes_are_common(world, members):
@@ -125,6 +148,16 @@ def test_bad_requests(world, members, fusion):
     X, y = world.training()
     with pytest.raises(ValueError, match="names of their own"):
         LateFusion([members[0], members[0]]).fit(X, y)
+    with pytest.raises(TypeError, match="are pairs .name, model., not LatEm"):
+        LateFusion([members[0][1]]).fit(X, y)
+    fitted = [(name, model) for (name, _), model in zip(members, fusion.models_, strict=True)]
+    with pytest.raises(ValueError, match="X has 31 features, but the members were fitted to 32"):
+        LateFusion(fitted, prefit=True).fit(X[:, 1:], y)
+    with pytest.raises(ValueError, match="have not seen .'class 60'"):
+        LateFusion(fitted, prefit=True).fit(*world.testing())
+    X_new, y_new = world.testing()
+    with pytest.raises(ValueError, match="at least two held-out classes"):
+        clone(fusion).fit(X, y).choose_weights(X_new[:5], y_new[:5])
     with pytest.raises(TypeError, match="different tables"):
         fusion.predict(X, world.embeddings["att"])
     with pytest.raises(ValueError, match="k must be between 1 and"):

@@ -50,9 +50,16 @@ def test_semicolons_bom_and_quotes_of_spreadsheets(tmp_path):
     assert table.columns == ("wing; span",)
 
 
+def test_delimiters_inside_names(tmp_path):
+    table = ClassEmbeddings(["a;b", "c,d"], np.eye(2), columns=["x;1;2;3", "10"])
+    table.to_frame().to_csv(tmp_path / "t.csv")
+    assert ClassEmbeddings.read(tmp_path / "t.csv").to_frame().equals(table.to_frame())
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("class,a\nx,1_0\n", r"line 2 .class 'x'.: a number must not hold an underscore"),
         ("class,a\nx,1\nx,2\n", "'x' stands twice in the table, in rows 0 and 1"),
         ("class,a,b\nx,1,2\ny,1\n", r"line 3 \(class 'y'\): 2 cells, but the header has 3"),
         ("class,a,b\nx,1,2\ny,1,2,3\n", r"line 3 \(class 'y'\): 4 cells, but the header has 3"),

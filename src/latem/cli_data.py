@@ -93,6 +93,8 @@ def _tables(given: list[str]) -> dict[str, object]:
         name, found, path = entry.partition("=")
         if not found:
             name, path = Path(entry).stem, entry
+        if name in tables:
+            raise ValueError(f"Two tables would be called {name!r}; name them: --table NAME=FILE.")
         tables[name] = read_attributes(path, name=name)
     return tables
 
@@ -101,7 +103,10 @@ def _unseen(path: Path | None) -> list[str]:
     if path is None:
         return []
     lines = path.read_text(encoding="utf-8-sig").splitlines()
-    return [line.strip() for line in lines if line.strip()]
+    names = [line.strip() for line in lines if line.strip()]
+    if not names:
+        raise ValueError(f"{path} names no unseen classes; write one per line.")
+    return names
 
 
 @convert.command()
@@ -234,4 +239,7 @@ def fetch(
     for folder in made:
         typer.echo(folder)
     if not made:
-        typer.echo("It holds no dataset folders; convert it with: latem data convert")
+        typer.echo(
+            "It holds no dataset folders. Word vectors: unpack them and use latem embed classes "
+            "--vectors; other data: see latem data convert."
+        )

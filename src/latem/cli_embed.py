@@ -73,6 +73,20 @@ def classes(
         given = {Kind.att: attributes, Kind.text: descriptions}.get(kind, vectors)
         if given is None and kind in NEEDS:
             raise ValueError(f"--kind {kind.value} needs {NEEDS[kind]}.")
+        options = {
+            "--attributes": (attributes, (Kind.att,)),
+            "--vectors": (vectors, (Kind.w2v, Kind.glo)),
+            "--synonyms": (synonyms, (Kind.w2v, Kind.glo)),
+            "--senses": (senses, (Kind.hie,)),
+            "--hint": (hint, (Kind.hie,)),
+            "--descriptions": (descriptions, (Kind.text,)),
+            "--report": (report, (Kind.w2v, Kind.glo, Kind.hie)),
+        }
+        for option, (value, kinds) in options.items():
+            if value and kind not in kinds:
+                raise ValueError(f"{option} does not go with --kind {kind.value}.")
+        if report is not None and (report == out or not report.parent.is_dir()):
+            raise ValueError(f"--report needs a file of its own in a folder that exists: {report}.")
         table, used = _embed(kind, wanted, given, synonyms, senses, hint)
         _write(table, out)
         if used is not None and report is not None:

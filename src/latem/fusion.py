@@ -7,21 +7,25 @@ The paper averages the compatibility scores of models trained on different class
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.validation import check_is_fitted, check_X_y, column_or_1d
 
+from latem.embeddings.table import ClassEmbeddings
 from latem.metrics import mean_class_accuracy
-from latem.models.base import ZeroShotClassifier, plain_params
+from latem.models.base import ZeroShotClassifier
 from latem.models.files import unpack
 
 _MOST_WEIGHTS = 20_000
 
 
-class LateFusion(ZeroShotClassifier):
+class LateFusion(ZeroShotClassifier, _BaseComposition):
     """Weighted mean of the scores of several models.
 
     Parameters
@@ -95,6 +99,9 @@ class LateFusion(ZeroShotClassifier):
         self
         """
         self._validate_params()
+        for member in self.members:
+            if not (isinstance(member, tuple) and len(member) == 2 and isinstance(member[0], str)):
+                raise TypeError(f"Members of LateFusion are pairs (name, model), not {member!r}.")
         names = [name for name, _ in self.members]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"LateFusion needs members with names of their own, but got {names}.")
@@ -104,6 +111,7 @@ class LateFusion(ZeroShotClassifier):
             models = [model for _, model in self.members]
             for model in models:
                 check_is_fitted(model)
+            self._check_prefit(X, y, models[0])
         else:
             models = [clone(model).fit(X, y) for _, model in self.members]
         first = models[0]
@@ -120,6 +128,27 @@ class LateFusion(ZeroShotClassifier):
         self.classes_ = first.classes_
         self.n_features_in_ = first.n_features_in_
         self.models_ = models
+        return self
+
+    def _check_prefit(self, X: Any, y: Any, model: Any) -> None:
+        """Images and labels that fitted members could have been fitted to."""
+        X, y = check_X_y(X, y, dtype="numeric")
+        if X.shape[1] != model.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but the members were fitted to "
+                f"{model.n_features_in_}."
+            )
+        odd = np.setdiff1d(y, model.classes_)
+        if len(odd):
+            raise ValueError(f"The members have not seen {odd[:5].tolist()}, which are in y.")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters, and with `deep` those of the members as NAME__PARAMETER."""
+        return self._get_params("members", deep=deep)
+
+    def set_params(self, **params: Any) -> LateFusion:
+        """Set parameters; those of members as NAME__PARAMETER."""
+        self._set_params("members", **params)
         return self
 
     def choose_weights(self, X: Any, y: Any, *, steps: int = 10) -> LateFusion:
@@ -148,6 +177,8 @@ class LateFusion(ZeroShotClassifier):
                 f"Weights must be chosen on held-out classes, but the members have seen "
                 f"{seen[:5].tolist()}."
             )
+        if len(classes) < 2:
+            raise ValueError("Weights must be chosen on at least two held-out classes.")
         scores = np.stack(self._member_scores(X, classes))  # (n_members, n_samples, n_classes)
         grid = _simplex(len(self.models_), steps)
         accuracy = [
@@ -199,23 +230,31 @@ class LateFusion(ZeroShotClassifier):
         if classes is None:
             return self.classes_
         if isinstance(classes, str) and classes in ("all", "unseen"):
-            common = [
-                name
-                for name in self.models_[0].class_table_.names.tolist()
-                if all(name in model.class_table_ for model in self.models_)
-            ]
+            common = self._described()
             if classes == "unseen":
                 seen = set(self.classes_.tolist())
                 common = [name for name in common if name not in seen]
             if not common:
                 raise ValueError("There are no unseen classes that every member describes.")
             return np.array(common)
-        if isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray):
+        table = isinstance(classes, ClassEmbeddings | pd.DataFrame | Mapping | str | PathLike)
+        if table or not isinstance(classes, Iterable):
             raise TypeError(
                 "LateFusion takes classes=None, 'all', 'unseen' or a list of names: its members "
                 "describe classes by different tables."
             )
-        return np.asarray(classes)
+        return np.asarray(list(classes))
+
+    def _described(self) -> list[Any]:
+        """Classes that every member describes."""
+        described = [
+            model._described()
+            if isinstance(model, LateFusion)
+            else model.class_table_.names.tolist()
+            for model in self.models_
+        ]
+        common = set(described[0]).intersection(*described[1:])
+        return [name for name in described[0] if name in common]
 
     def _check_weights(self) -> np.ndarray:
         n = len(self.members)
@@ -237,7 +276,8 @@ class LateFusion(ZeroShotClassifier):
             arrays, meta = model._pack()
             tensors |= {f"{len(members)}/{key}": array for key, array in arrays.items()}
             members.append({"name": name, "content": meta})
-        params = plain_params({"standardize": self.standardize})
+        weights = None if self.weights is None else np.asarray(self.weights).tolist()
+        params = {"standardize": self.standardize, "prefit": self.prefit, "weights": weights}
         return tensors, {"model": "LateFusion", "params": params, "members": members}
 
     @classmethod
@@ -246,11 +286,12 @@ class LateFusion(ZeroShotClassifier):
         for i, member in enumerate(meta["members"]):
             own = {k.removeprefix(f"{i}/"): v for k, v in tensors.items() if k.startswith(f"{i}/")}
             members.append((member["name"], unpack(own, member["content"])))
-        fusion = cls(members, weights=tensors["weights"].tolist(), prefit=True)
-        fusion.set_params(standardize=bool(meta["params"]["standardize"]))
-        weights = fusion._check_weights()
-        if tensors["scales"].shape != weights.shape:
-            raise ValueError("weights and scales differ in number")
+        fusion = cls(members, **meta["params"])
+        fusion._validate_params()
+        shape = fusion._check_weights().shape
+        for name in ("weights", "scales"):
+            if tensors[name].shape != shape or not np.isfinite(tensors[name]).all():
+                raise ValueError(f"{name} of shape {tensors[name].shape}, not {shape}")
         fusion.weights_, fusion.scales_ = tensors["weights"], tensors["scales"]
         fusion.models_ = [model for _, model in members]
         fusion.classes_ = fusion.models_[0].classes_

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from latem.datasets.dataset import Split, ZeroShotDataset
+from latem.datasets.folder import read_features
 from latem.embeddings.table import as_class_embeddings
 
 PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp")
@@ -82,6 +83,15 @@ def from_table(
         raise ValueError(f"{path} is not a readable table: {error}.") from None
     if "class" not in frame:
         raise ValueError(f"{path} needs a column 'class'; it has {list(frame.columns[:5])}.")
+    unnamed = [c for c in frame if not str(c).strip() or str(c).startswith("Unnamed:")]
+    if unnamed:
+        raise ValueError(
+            f"{path} has a column without a name, perhaps an index; name it or leave it out "
+            f"(pandas: to_csv(index=False))."
+        )
+    if frame["class"].isna().any():
+        line = int(np.flatnonzero(frame["class"].isna())[0])
+        raise ValueError(f"{path}: image {line} has no class.")
     features = frame.drop(columns=[c for c in ("class", "image") if c in frame])
     wrong = [c for c in features if not pd.api.types.is_numeric_dtype(features[c])]
     if wrong:
@@ -91,27 +101,28 @@ def from_table(
             f"{path}: column {wrong[0]!r} must hold numbers, but image {line} has "
             f"{column.iloc[line]!r}."
         )
-    images = frame["image"].to_numpy(str) if "image" in frame else None
-    labels = frame["class"].to_numpy(str)
+    images = frame["image"].fillna("").astype(str).to_numpy(str) if "image" in frame else None
+    labels = frame["class"].astype(str).to_numpy(str)
     return _assemble(path, features.to_numpy(), labels, images, tables, unseen, name)
 
 
 def list_pictures(folder: str | PathLike[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Pictures in class folders, sorted: paths relative to `folder`, and class names.
+    """Pictures in class folders: paths relative to `folder`, and class names.
 
-    The name of a picture's folder is its class. Files that are not pictures are left out.
+    Sorted by folder, then by file name. The name of a picture's folder is its class. Files that
+    are not pictures, and hidden ones, are left out.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {str(folder)!r}.")
     found = sorted(
-        p.relative_to(folder).as_posix()
-        for p in folder.glob("*/*")
+        (p.parent.name, p.name)
+        for p in folder.glob("[!.]*/[!.]*")
         if p.is_file() and p.suffix.lower() in PICTURES
     )
     if not found:
         raise ValueError(f"{folder} holds no class folders with pictures ({', '.join(PICTURES)}).")
-    return np.array(found), np.array([path.split("/")[0] for path in found])
+    return np.array(["/".join(pair) for pair in found]), np.array([name for name, _ in found])
 
 
 def from_pictures(
@@ -139,7 +150,7 @@ def from_pictures(
     """
     images, labels = list_pictures(folder)
     if isinstance(features, str | PathLike):
-        features = np.load(features, allow_pickle=False)
+        features = read_features(Path(features))
     return _assemble(Path(folder), np.asarray(features), labels, images, tables, unseen, name)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.folder import (
+    check_twins,
     read_features,
     read_images,
     read_split,
@@ -57,6 +58,7 @@ def check_folder(path: str | PathLike[str]) -> list[str]:
             f"lines after its header; they must match one to one."
         )
     tables = {}
+    attempt(check_twins, folder, table_files(folder))
     for file in table_files(folder):
         if (table := attempt(ClassEmbeddings.read, file)) is not None:
             tables[file] = table

@@ -41,7 +41,14 @@ class Split:
                     where = part if owner[name] == part else f"{owner[name]} and {part}"
                     raise ValueError(f"A split names class {name!r} twice, in {where}.")
                 owner[name] = part
-        object.__setattr__(self, "held_out", tuple(int(row) for row in self.held_out))
+        rows = self.held_out
+        if isinstance(rows, str) or any(
+            isinstance(row, bool) or not isinstance(row, int | np.integer) for row in rows
+        ):
+            raise TypeError("held_out must be a list of row numbers.")
+        if len(set(rows)) != len(rows):
+            raise ValueError("held_out names a row twice.")
+        object.__setattr__(self, "held_out", tuple(int(row) for row in rows))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ an interrupted download continues only if the server still has the same file.
 from __future__ import annotations
 
 import hashlib
+import http.client
 import json
 import shutil
 import tempfile
@@ -118,6 +119,7 @@ def download(
     target = Path(target)
     if urlsplit(url).scheme not in ("http", "https", "file"):
         raise ValueError(f"{url!r} is not an http, https or file address.")
+    _parse_checksum(checksum)
     target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists():
         part, note = Path(f"{target}.part"), Path(f"{target}.part.json")
@@ -153,8 +155,14 @@ def _continue(url: str, part: Path, note: Path, progress: Progress | None, timeo
                     if progress is not None:
                         progress(done, total)
     except urllib.error.HTTPError as error:
+        if error.code == 416 and done:  # what is here is no part of what is there
+            part.unlink()
+            _continue(url, part, note, progress, timeout)
+            return
         raise OSError(f"{url}: the server answered {error.code} {error.reason}.") from None
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+    except http.client.InvalidURL as error:
+        raise ValueError(f"{url!r} is not a valid address: {error}.") from None
+    except (urllib.error.URLError, TimeoutError, OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise OSError(
             f"{url}: the download stopped after {done} bytes ({reason}); the same command "
@@ -171,18 +179,27 @@ def _earlier_attempt(url: str, part: Path, note: Path) -> tuple[int, str]:
     """Bytes that an earlier attempt left and the tag of the file they belong to."""
     if not (part.exists() and note.exists()):
         return 0, ""
-    kept = json.loads(note.read_text(encoding="utf-8"))
-    if kept.get("url") != url or not kept.get("tag"):
+    try:
+        kept = json.loads(note.read_text(encoding="utf-8"))
+        same = kept["url"] == url and bool(kept["tag"])
+    except (ValueError, KeyError, TypeError):
+        same = False  # a damaged note: begin anew
+    if not same:
         return 0, ""
     return part.stat().st_size, kept["tag"]
+
+
+def _parse_checksum(checksum: str | None) -> tuple[str, str]:
+    kind, _, expected = (checksum or "md5:-").partition(":")
+    if kind not in ("sha256", "md5") or not expected:
+        raise ValueError(f"A checksum is 'sha256:…' or 'md5:…', not {checksum!r}.")
+    return kind, expected
 
 
 def _verify(path: Path, origin: str, checksum: str | None) -> None:
     if checksum is None:
         return
-    kind, _, expected = checksum.partition(":")
-    if kind not in ("sha256", "md5") or not expected:
-        raise ValueError(f"A checksum is 'sha256:…' or 'md5:…', not {checksum!r}.")
+    kind, expected = _parse_checksum(checksum)
     digest = hashlib.new(kind)
     with open(path, "rb") as file:
         while chunk := file.read(_CHUNK):
@@ -225,22 +242,30 @@ def fetch(
     """
     url = find_source(name_or_url)
     name = unquote(PurePosixPath(urlsplit(url).path).name)
-    if not name:
+    if name in ("", ".", "..") or "/" in name or "\\" in name:
         raise ValueError(f"{url!r} does not name a file.")
     folder = Path(folder)
     file = download(url, folder / name, checksum=checksum, progress=progress)
     if not zipfile.is_zipfile(file):
         return file, []
-    return file, _unpack(file, folder)
+    try:
+        return file, _unpack(file, folder)
+    except zipfile.BadZipFile as error:
+        raise OSError(f"{file} is damaged: {error}; delete it and fetch it again.") from None
 
 
 def _unpack(file: Path, folder: Path) -> list[Path]:
     made = []
     with zipfile.ZipFile(file) as archive:
-        members = [PurePosixPath(i.filename) for i in archive.infolist() if not i.is_dir()]
+        members = {PurePosixPath(i.filename): i for i in archive.infolist() if not i.is_dir()}
+        members = {path: info for path, info in members.items() if ".." not in path.parts}
         roots = {path.parent for path in members if path.name == "dataset.toml"}
         pairs = {path.parent for path in members if path.name == "res101.mat"}
         pairs = {root for root in pairs if root / "att_splits.mat" in members}
+        names = [root.name for root in roots | pairs]
+        twins = sorted({name for name in names if names.count(name) > 1})
+        if twins:
+            raise ValueError(f"{file} holds several datasets called {twins}; unpack it by hand.")
         for root in sorted(roots | pairs):
             target = folder / (root.name or file.stem)
             if not target.exists():
@@ -258,14 +283,17 @@ def _unpack(file: Path, folder: Path) -> list[Path]:
 
 
 def _extract(
-    archive: zipfile.ZipFile, root: PurePosixPath, members: list[PurePosixPath], target: Path
+    archive: zipfile.ZipFile,
+    root: PurePosixPath,
+    members: dict[PurePosixPath, zipfile.ZipInfo],
+    target: Path,
 ) -> None:
     """Files below `root`, at most one folder deep, each to a place below `target`."""
-    for path in members:
+    for path, member in members.items():
         below = path.relative_to(root) if path.is_relative_to(root) else None
-        if below is None or not below.parts or len(below.parts) > 2 or ".." in below.parts:
+        if below is None or not 0 < len(below.parts) <= 2:
             continue
         place = target.joinpath(*below.parts)
         place.parent.mkdir(parents=True, exist_ok=True)
-        with archive.open(str(path)) as source, open(place, "wb") as copy:
+        with archive.open(member) as source, open(place, "wb") as copy:
             shutil.copyfileobj(source, copy)

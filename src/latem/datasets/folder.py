@@ -58,11 +58,7 @@ def read_folder(path: str | PathLike[str]) -> ZeroShotDataset:
         )
     tables = table_files(folder)
     splits = split_files(folder)
-    for files in (tables, splits):
-        stems = [file.stem for file in files]
-        twins = sorted({file.name for file in files if stems.count(file.stem) > 1})
-        if twins:
-            raise ValueError(f"{folder}: {', '.join(twins)} would have the same name; keep one.")
+    check_twins(folder, tables)
     return ZeroShotDataset(
         features=features,
         labels=labels,
@@ -95,10 +91,16 @@ def write_folder(dataset: ZeroShotDataset, path: str | PathLike[str]) -> Path:
         raise FileExistsError(f"{folder} exists already; name a new folder.")
     if dataset.labels.dtype.kind not in "UO" or dataset.features.dtype.kind != "f":
         raise TypeError("A dataset folder holds floating-point features and str class names.")
+    from latem.datasets.check import check_folder  # which reads folders with this module
+
     folder.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
-        _write_parts(dataset, made)
+        _write_parts(dataset, made, dataset.name or folder.name)
+        problems = check_folder(made)
+        if problems:
+            told = " ".join(problems).replace(str(made), str(folder))
+            raise ValueError(f"This dataset would not be sound: {told}")
         made.chmod(0o777 & ~UMASK)
         made.rename(folder)
     except BaseException:
@@ -109,6 +111,7 @@ def write_folder(dataset: ZeroShotDataset, path: str | PathLike[str]) -> Path:
 
 def write_split(folder: str | PathLike[str], name: str, split: Split) -> Path:
     """Save a split with a dataset folder, as `splits/NAME.toml`."""
+    _check_name(name)
     target = Path(folder) / "splits" / f"{name}.toml"
     target.parent.mkdir(exist_ok=True)
     lines = []
@@ -122,8 +125,8 @@ def write_split(folder: str | PathLike[str], name: str, split: Split) -> Path:
     return target
 
 
-def _write_parts(dataset: ZeroShotDataset, folder: Path) -> None:
-    info = {"name": dataset.name or folder.name, **dataset.info}
+def _write_parts(dataset: ZeroShotDataset, folder: Path, name: str) -> None:
+    info = {**dataset.info, "name": name}
     plain = {key: value for key, value in info.items() if isinstance(value, str | int | float)}
     text = "".join(f"{json.dumps(k)} = {_toml_value(v)}\n" for k, v in plain.items())
     write_text(folder / "dataset.toml", text)
@@ -136,13 +139,21 @@ def _write_parts(dataset: ZeroShotDataset, folder: Path) -> None:
         rows.writerows(zip(images, dataset.labels, strict=True))
     (folder / "embeddings").mkdir()
     for name, table in dataset.embeddings.items():
+        _check_name(name)
         table.to_frame().to_csv(folder / "embeddings" / f"{name}.csv", lineterminator="\n")
     (folder / "splits").mkdir()
     for name, split in dataset.splits.items():
         write_split(folder, name, split)
 
 
+def _check_name(name: str) -> None:
+    if not name or name.startswith(".") or "/" in name or "\\" in name:
+        raise ValueError(f"{name!r} cannot be the name of a class table or split: it names a file.")
+
+
 def _toml_value(value: str | int | float) -> str:
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
     # TOML's basic strings, integers, floats and booleans are written as in JSON, but for DEL.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
@@ -151,6 +162,14 @@ def table_files(folder: Path) -> list[Path]:
     """Class tables of a dataset folder; hidden files and other kinds are left out."""
     files = sorted(folder.glob("embeddings/[!.]*"))
     return [file for file in files if file.suffix.lower() in TABLE_SUFFIXES]
+
+
+def check_twins(folder: Path, files: list[Path]) -> None:
+    """Refuse files that differ in their endings only."""
+    stems = [file.stem for file in files]
+    twins = sorted({file.name for file in files if stems.count(file.stem) > 1})
+    if twins:
+        raise ValueError(f"{folder}: {', '.join(twins)} would have the same name; keep one.")
 
 
 def split_files(folder: Path) -> list[Path]:
@@ -177,7 +196,9 @@ def read_features(path: Path) -> np.ndarray:
         raise FileNotFoundError(f"A dataset folder needs {path.name}: {path} is missing.") from None
     except (ValueError, EOFError, OSError) as error:
         raise ValueError(f"{path} is not a readable .npy array: {error}.") from None
-    if features.ndim != 2 or features.dtype.kind != "f":
+    if not isinstance(features, np.ndarray):
+        raise ValueError(f"{path} is an archive of arrays, not one .npy array.")
+    if features.ndim != 2 or features.dtype.kind != "f" or features.shape[1] == 0:
         raise ValueError(
             f"{path} must hold floating-point numbers, images × features, not "
             f"{features.dtype} of shape {features.shape}."
@@ -194,6 +215,11 @@ def read_images(path: Path) -> tuple[np.ndarray, np.ndarray]:
                 raise ValueError(f"{path} needs the columns 'image' and 'class'.")
             images, labels = [], []
             for line in lines:
+                if None in line:
+                    raise ValueError(
+                        f"{path}, line {lines.line_num}: too many cells; put names with commas "
+                        f"into quotes."
+                    )
                 if not line["class"]:
                     raise ValueError(f"{path}, line {lines.line_num}: the class is missing.")
                 images.append(line["image"] or "")

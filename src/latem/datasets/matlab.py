@@ -137,6 +137,15 @@ def from_gbu(
             f"{tables.path}: {both[:3]} are both seen and unseen; its locations do not belong to "
             f"the labels in {images.path}."
         )
+    parts = np.concatenate([rows[part] for part in ("trainval", "test_seen", "test_unseen")])
+    if len(parts) != n or len(np.unique(parts)) != n:
+        raise ValueError(
+            f"{tables.path}: trainval_loc, test_seen_loc and test_unseen_loc must name each of the "
+            f"{n} images once, but name {len(parts)}, {len(np.unique(parts))} different ones."
+        )
+    strange = sorted(of["test_seen"] - of["trainval"])
+    if strange:
+        raise ValueError(f"{tables.path}: test_seen_loc has images of {strange[:3]}, not seen.")
     val = _listed(tables.path.parent, classes, "valclasses1.txt")
     if val is None and "val" in of and not of["val"] & of.get("train", set()):
         val = of["val"]
@@ -252,9 +261,16 @@ def _release_tables(file: MatFile, part: str) -> dict[str, np.ndarray]:
 def _release_val(file: MatFile, seen: dict[str, np.ndarray], names: np.ndarray) -> set[str]:
     """Seen classes whose vectors are columns of val_Y, compared in the first embedding."""
     key = next(iter(seen))
-    rows = {row.tobytes(): name for row, name in zip(seen[key], names.tolist(), strict=True)}
-    val = np.ascontiguousarray(_release_tables(file, "val")[key])
-    return {rows[row.tobytes()] for row in val if row.tobytes() in rows}
+    val = _release_tables(file, "val")
+    if key not in val or val[key].shape[1:] != seen[key].shape[1:]:
+        raise ValueError(f"{file.path}: val_Y holds other embeddings than trainval_Y.")
+    found = set()
+    for number, row in enumerate(val[key], start=1):
+        distances = np.abs(seen[key] - row).max(axis=1)
+        if distances.min() > 1e-5 * max(np.abs(row).max(), 1e-30):
+            raise ValueError(f"{file.path}: column {number} of val_Y is no column of trainval_Y.")
+        found.add(names[distances.argmin()].item())
+    return found
 
 
 def _listed(folder: Path, classes: list[str], *names: str) -> set[str] | None:

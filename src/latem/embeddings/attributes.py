@@ -92,7 +92,7 @@ def _cub_matrix(folder: Path) -> Path | None:
 def _numbered_lines(path: Path) -> list[str]:
     """Names in a file of lines "number name"; the numbers must count 1, 2, 3, …"""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} is missing: it lists the names.") from None
     names = []

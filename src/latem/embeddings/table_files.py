@@ -7,6 +7,7 @@ column, and no class called "NA" goes missing.
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pandas as pd
 def as_number(cell: Any) -> float | None:
     """Number that a cell holds, or None."""
     try:
-        return float(cell)
+        return None if "_" in str(cell) else float(cell)
     except (TypeError, ValueError):
         return None
 
@@ -27,7 +28,7 @@ def read_text(path: Path) -> tuple[list[str], list[str], np.ndarray]:
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             head = file.readline()
-            delimiter = max("\t,;", key=head.count)
+            delimiter = _delimiter(head)
             file.seek(0)
             lines = csv.reader(file, delimiter=delimiter, strict=True)
             header = next(lines, [])
@@ -40,6 +41,11 @@ def read_text(path: Path) -> tuple[list[str], list[str], np.ndarray]:
                         f"{path}, line {lines.line_num} (class {cells[0]!r}): {len(cells)} cells, "
                         f"but the header has {len(header)}."
                     )
+                if any("_" in cell for cell in cells[1:]):  # Python would read 1_0 as 10
+                    raise ValueError(
+                        f"{path}, line {lines.line_num} (class {cells[0]!r}): a number must not "
+                        f"hold an underscore."
+                    )
                 names.append(cells[0])
                 rows.append(cells[1:])
     except UnicodeDecodeError:
@@ -51,12 +57,20 @@ def read_text(path: Path) -> tuple[list[str], list[str], np.ndarray]:
     if len(header) < 2:
         raise ValueError(f"{path} needs a column of class names and at least one of numbers.")
     counts = ([str(i) for i in range(start, start + len(header) - 1)] for start in (0, 1))
-    if all(as_number(title) is not None for title in header[1:]) and header[1:] not in counts:
+    numbers = all(as_number(title) is not None for title in header[1:])
+    if numbers and header[0].strip().lower() != "class" and header[1:] not in counts:
         raise ValueError(
             f"{path} seems to have no header: its first line holds numbers. Add a line of column "
             f"names, beginning with 'class'."
         )
     return names, header[1:], np.array(rows, dtype=object)
+
+
+def _delimiter(header: str) -> str:
+    """Comma, semicolon or tab: what comes first in the header, outside quotes."""
+    bare = re.sub(r'"[^"]*"', "", header)
+    found = [mark for mark in bare if mark in "\t,;"]
+    return found[0] if found else ","
 
 
 def read_parquet(path: Path) -> pd.DataFrame:

@@ -158,14 +158,22 @@ def _read_descriptions(path: Path) -> dict[str, list[str]]:
     if not path.is_file():
         raise FileNotFoundError(f"There is no file of descriptions {str(path)!r}.")
     descriptions: dict[str, list[str]] = {}
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        lines = csv.DictReader(file)
-        if not {"class", "text"} <= set(lines.fieldnames or ()):
-            raise FileFormatError(f"{path} needs the columns 'class' and 'text'.")
-        for line in lines:
-            if not line["class"] or not line["text"]:
-                raise FileFormatError(f"{path}, line {lines.line_num}: class or text is missing.")
-            descriptions.setdefault(line["class"], []).append(line["text"])
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            lines = csv.DictReader(file, strict=True)
+            if not {"class", "text"} <= set(lines.fieldnames or ()):
+                raise FileFormatError(f"{path} needs the columns 'class' and 'text'.")
+            for line in lines:
+                place = f"{path}, line {lines.line_num}"
+                if not line["class"] or not line["text"]:
+                    raise FileFormatError(f"{place}: class or text is missing.")
+                if None in line:
+                    raise FileFormatError(f"{place}: put texts with commas into quotes.")
+                descriptions.setdefault(line["class"], []).append(line["text"])
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{path} is not UTF-8 text; save it as 'CSV UTF-8'.") from None
+    except csv.Error as error:
+        raise FileFormatError(f"{path}: {error}.") from None
     return descriptions
 
 
