@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from latem.models import (
         ESZSL,
         ESZSLCV,
+        ConSE,
         EpochInfo,
         LatEm,
         SemanticOutputCodes,
@@ -76,6 +77,7 @@ _HOMES = {
     "latem.models": (
         "ESZSL",
         "ESZSLCV",
+        "ConSE",
         "EpochInfo",
         "LatEm",
         "SemanticOutputCodes",
@@ -91,6 +93,7 @@ __all__ = [
     "ESZSL",
     "ESZSLCV",
     "ClassEmbeddings",
+    "ConSE",
     "EpochInfo",
     "FileFormatError",
     "LatEm",

@@ -1,6 +1,7 @@
 """Models: scikit-learn classifiers that can name unseen classes."""
 
 from latem.models.base import ZeroShotClassifier
+from latem.models.conse import ConSE
 from latem.models.eszsl import ESZSL, ESZSLCV
 from latem.models.files import load
 from latem.models.latem import LatEm
@@ -10,6 +11,7 @@ from latem.models.training import EpochInfo
 __all__ = [
     "ESZSL",
     "ESZSLCV",
+    "ConSE",
     "EpochInfo",
     "LatEm",
     "SemanticOutputCodes",

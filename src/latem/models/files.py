@@ -12,6 +12,7 @@ from latem import storage
 from latem.models.base import ZeroShotClassifier
 
 _HOMES = {
+    "ConSE": "latem.models.conse",
     "ESZSL": "latem.models.eszsl",
     "ESZSLCV": "latem.models.eszsl",
     "LatEm": "latem.models.latem",

@@ -114,11 +114,10 @@ class SemanticOutputCodes(TableClassifier):
         self, vectors: np.ndarray, n_samples: int
     ) -> Callable[[np.ndarray], np.ndarray]:
         if self.neighbour == "cosine":
-            unit = vectors / _lengths(vectors)
+            candidates = unit_rows(vectors)
 
             def cosine(X: np.ndarray) -> np.ndarray:
-                predicted = X @ self.map_ + self.offset_
-                return (predicted / _lengths(predicted)) @ unit.T
+                return unit_rows(X @ self.map_ + self.offset_) @ candidates.T
 
             return cosine
         squares = np.square(vectors).sum(axis=1)
@@ -139,8 +138,8 @@ class SemanticOutputCodes(TableClassifier):
         self.map_ = self._check_tensor(tensors, "map", (self.n_features_in_, width))
 
 
-def _lengths(rows: np.ndarray) -> np.ndarray:
-    """Euclidean lengths as a column, ones for zero rows."""
+def unit_rows(rows: np.ndarray) -> np.ndarray:
+    """Rows divided by their Euclidean lengths; zero rows stay."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     lengths[lengths == 0] = 1
-    return lengths
+    return rows / lengths
