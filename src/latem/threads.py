@@ -112,8 +112,8 @@ def run_all(task: Callable[[Any], None], pieces: Iterable[Any], n_threads: int |
     The calling thread works along. After an error no further piece is begun, and the first
     error is raised.
     """
-    todo = list(pieces)
-    queue = iter(todo)
+    waiting = list(pieces)
+    queue = iter(waiting)
     lock = threading.Lock()
     errors: list[BaseException] = []
 
@@ -131,7 +131,7 @@ def run_all(task: Callable[[Any], None], pieces: Iterable[Any], n_threads: int |
     with single_threaded_blas():
         helpers = [
             threading.Thread(target=work)
-            for _ in range(min(resolve_threads(n_threads), len(todo)) - 1)
+            for _ in range(min(resolve_threads(n_threads), len(waiting)) - 1)
         ]
         helpers = [helper for helper in helpers if _start(helper)]
         work()

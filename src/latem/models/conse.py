@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from latem.models.regression import unit_rows
-from latem.models.scaling import SCALINGS, Scaling
+from latem.models.scaling import Scaling
 from latem.models.tabled import TableClassifier
 from latem.threads import single_threaded_blas
 
@@ -63,15 +63,10 @@ class ConSE(TableClassifier):
     True
     """
 
-    _parameter_constraints = {  # noqa: RUF012 - scikit-learn's convention
-        "class_embeddings": "no_validation",
+    _parameter_constraints = TableClassifier._parameter_constraints | {
         "n_top": [Interval(Integral, 1, None, closed="left")],
         "C": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "feature_scaling": [StrOptions(set(SCALINGS)), None],
-        "normalize_classes": ["boolean"],
-        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
-        "dtype": [StrOptions({"float32", "float64"})],
     }
     _learned = "coef_"
     coef_: np.ndarray

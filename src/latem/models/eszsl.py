@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latem.metrics import mean_class_accuracy
-from latem.models.scaling import SCALINGS, FeatureScaler, Scaling
+from latem.models.scaling import FeatureScaler, Scaling
 from latem.models.scoring import MapScorer
 from latem.models.tabled import TableClassifier
 from latem.threads import single_threaded_blas
@@ -67,15 +67,10 @@ class ESZSL(TableClassifier):
     True
     """
 
-    _parameter_constraints = {  # noqa: RUF012 - scikit-learn's convention
-        "class_embeddings": "no_validation",
+    _parameter_constraints = TableClassifier._parameter_constraints | {
         "gamma": [Interval(Real, 0, None, closed="neither")],
         "lam": [Interval(Real, 0, None, closed="neither")],
         "labels": [StrOptions({"01", "±1"})],
-        "feature_scaling": [StrOptions(set(SCALINGS)), None],
-        "normalize_classes": ["boolean"],
-        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
-        "dtype": [StrOptions({"float32", "float64"})],
     }
     _learned = "map_"
     map_: np.ndarray

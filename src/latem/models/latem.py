@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from latem import storage
 from latem.models.checkpoint import Checkpoint
 from latem.models.progress import progress_bar
-from latem.models.scaling import SCALINGS, FeatureScaler, Scaling
+from latem.models.scaling import FeatureScaler, Scaling
 from latem.models.scoring import MapScorer
 from latem.models.spaces import ClassSpace, EmbeddingSpace, Space, choose_form
 from latem.models.tabled import TableClassifier
@@ -116,21 +116,16 @@ class LatEm(TableClassifier):
     True
     """
 
-    _parameter_constraints = {  # noqa: RUF012 - scikit-learn's convention
-        "class_embeddings": "no_validation",
+    _parameter_constraints = TableClassifier._parameter_constraints | {
         "n_maps": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "n_epochs": [Interval(Integral, 1, None, closed="left")],
         "margin": [Interval(Real, 0, None, closed="left")],
-        "feature_scaling": [StrOptions(set(SCALINGS)), None],
-        "normalize_classes": ["boolean"],
         "init_scale": [Interval(Real, 0, None, closed="left")],
         "prune_below": [Interval(Real, 0, 1, closed="neither"), None],
         "prune_every": [Interval(Integral, 1, None, closed="left")],
         "prune_count": [StrOptions(set(_COUNTS))],
         "warm_start": ["boolean"],
-        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
-        "dtype": [StrOptions({"float32", "float64"})],
         "verbose": ["boolean"],
         "random_state": ["random_state"],
     }

@@ -7,14 +7,14 @@ from the image, and the class whose vector is nearest is the answer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import Ridge
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from latem.models.scaling import SCALINGS, Scaling
+from latem.models.scaling import Scaling
 from latem.models.tabled import TableClassifier
 from latem.threads import single_threaded_blas
 
@@ -55,14 +55,9 @@ class SemanticOutputCodes(TableClassifier):
     True
     """
 
-    _parameter_constraints = {  # noqa: RUF012 - scikit-learn's convention
-        "class_embeddings": "no_validation",
+    _parameter_constraints = TableClassifier._parameter_constraints | {
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "neighbour": [StrOptions({"euclidean", "cosine"})],
-        "feature_scaling": [StrOptions(set(SCALINGS)), None],
-        "normalize_classes": ["boolean"],
-        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
-        "dtype": [StrOptions({"float32", "float64"})],
     }
     _learned = "map_"
     map_: np.ndarray

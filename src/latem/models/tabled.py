@@ -9,18 +9,20 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral
 from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from latem import storage
 from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings, as_class_embeddings
 from latem.models.base import ZeroShotClassifier, plain_params
-from latem.models.scaling import FeatureScaler, Scaling
+from latem.models.scaling import SCALINGS, FeatureScaler, Scaling
 from latem.models.scoring import best_k, row_blocks
 from latem.threads import run_all
 from latem.wording import some
@@ -51,6 +53,13 @@ class TableClassifier(ZeroShotClassifier):
         Feature scaling with the statistics of the training images.
     """
 
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn's convention
+        "class_embeddings": "no_validation",
+        "feature_scaling": [StrOptions(set(SCALINGS)), None],
+        "normalize_classes": ["boolean"],
+        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
+        "dtype": [StrOptions({"float32", "float64"})],
+    }
     class_embeddings: Any
     feature_scaling: Scaling | None
     normalize_classes: bool
