@@ -38,7 +38,7 @@ class Source:
     url : str
         Address as the page states it.
     stated_by : str
-        The page.
+        Where the address is stated.
     what : str
     """
 
@@ -51,14 +51,19 @@ SOURCES: dict[str, Source] = {
     "xlsa17": Source(
         url="http://datasets.d2.mpi-inf.mpg.de/xian/xlsa17.zip",
         stated_by=(
-            "https://www.mpi-inf.mpg.de/departments/computer-vision-and-machine-learning/research/"
-            "zero-shot-learning/zero-shot-learning-the-good-the-bad-and-the-ugly"
+            "https://github.com/sebastianbujwid/zsl_text_imagenet (data/imagenet/README.md), beside "
+            "the project page https://www.mpi-inf.mpg.de/departments/"
+            "computer-vision-and-machine-learning/research/zero-shot-learning/"
+            "zero-shot-learning-the-good-the-bad-and-the-ugly/"
         ),
         what="ResNet-101 features, attributes and proposed splits of SUN, CUB, AWA1, AWA2 and aPY",
     ),
     "glove.6B": Source(
         url="http://nlp.stanford.edu/data/glove.6B.zip",
-        stated_by="https://nlp.stanford.edu/projects/glove/",
+        stated_by=(
+            "http://nlp.stanford.edu/projects/glove/, the source page that Keras's example of "
+            "pretrained word embeddings names with this address"
+        ),
         what="GloVe word vectors of 400,000 words, 50 to 300 dimensions",
     ),
 }
