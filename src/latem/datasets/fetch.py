@@ -51,7 +51,7 @@ SOURCES: dict[str, Source] = {
     "xlsa17": Source(
         url="http://datasets.d2.mpi-inf.mpg.de/xian/xlsa17.zip",
         stated_by=(
-            "https://github.com/sebastianbujwid/zsl_text_imagenet (data/imagenet/README.md), beside "
+            "https://github.com/sebastianbujwid/zsl_text_imagenet (data/imagenet/README.md) with "
             "the project page https://www.mpi-inf.mpg.de/departments/"
             "computer-vision-and-machine-learning/research/zero-shot-learning/"
             "zero-shot-learning-the-good-the-bad-and-the-ugly/"
