@@ -1,5 +1,7 @@
 """Things several tests need."""
 
+import gzip
+
 import numpy as np
 
 from latem import LatEm
@@ -46,3 +48,9 @@ def random_problem(seed, n=40, d=6, c=5, e=4, k=3, epochs=3):
         "W": rng.normal(size=(k, d, e)) / np.sqrt(d),
         "visits": visits,
     }
+
+
+def zipped(path):
+    target = path.with_name(path.name + ".gz")
+    target.write_bytes(gzip.compress(path.read_bytes()))
+    return target

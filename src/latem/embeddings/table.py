@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -287,11 +287,6 @@ class ClassEmbeddings:
             )
         near = difflib.get_close_matches(str(missing), map(str, self._index), n=1)
         return f"; did you mean {near[0]!r}?" if near else "."
-
-
-TableLike: TypeAlias = (
-    "ClassEmbeddings | pd.DataFrame | Mapping[Any, Any] | tuple[Any, Any] | str | PathLike[str]"
-)
 
 
 def as_class_embeddings(table: Any) -> ClassEmbeddings:
