@@ -20,7 +20,15 @@ from machine import best_time, copy_bandwidth, keep, real_dataset, show
 from latem import LatEm, read_folder
 from latem.models.scaling import FeatureScaler
 from latem.models.spaces import ClassSpace, EmbeddingSpace
-from latem.models.training import LONGEST_BLOCK, Progress, Schedule, random_visits, train
+from latem.models.training import (
+    LONGEST_BLOCK,
+    Progress,
+    Schedule,
+    block_length,
+    random_visits,
+    sampled_epoch,
+    train,
+)
 from latem.threads import single_threaded_blas
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -93,12 +101,15 @@ class Problem:
         def load(rows):
             return scaler.load(self.X, rows, buffer)
 
-        def draw(epoch):
-            return random_visits(0, epoch, self.y, self.size.classes)
-
         schedule = Schedule(STEP, 1.0, progress.epoch + n_epochs)
+
+        def run_epoch(epoch, rate, visits, violations):
+            length = block_length(self.size.classes, len(space), rate)
+            drawn = random_visits(0, epoch, self.y, self.size.classes)
+            return sampled_epoch(space, load, self.y, *drawn, schedule, length, visits, violations)
+
         with single_threaded_blas():
-            train(space, load, self.y, draw, schedule, progress, None, lambda info: None)
+            train(space, run_epoch, len(self.y), schedule, progress, None, lambda info: None)
 
     def continued(self):
         old = self.progress

@@ -45,3 +45,38 @@ def train(X, y, Y, W, visits, step, margin, prune_below=None, prune_every=5):
             W, counts = W[keep], counts[keep]
         kept.append(len(W))
     return W, kept
+
+
+def full_epoch(X, y, Y, W, order, keys, rule, step, margin, weight=None, normalize=False):
+    """One epoch of SJE ("worst"), ALE or DeViSE ("first", "all"), changing W (K, d_x, d_y).
+
+    `keys` (n, C) give each visit the order in which it looks at its rivals, `weight(N)` the weight
+    of a step whose violator was found at the N-th draw. Returns violations and summed loss.
+    """
+    n_violations, loss = 0, 0.0
+    for n, key in zip(order, keys, strict=True):
+        x, true = X[n], y[n]
+        projected = x @ W  # (K, d_y)
+        if normalize:
+            projected = projected / np.linalg.norm(projected, axis=1, keepdims=True)
+        by_map = projected @ Y.T  # (K, C)
+        best_map, F = by_map.argmax(axis=0), by_map.max(axis=0)
+        violators, scale = [], 1.0
+        if rule == "worst":
+            handicapped = F.copy()
+            handicapped[true] -= margin
+            if handicapped.argmax() != true:
+                violators = [handicapped.argmax()]
+        else:
+            for draws, c in enumerate((c for c in np.argsort(key) if c != true), start=1):
+                if F[c] + margin > F[true]:
+                    violators.append(c)
+                    if rule == "first":
+                        scale = weight(draws)
+                        break
+        n_violations += len(violators) > 0
+        for c in violators:
+            loss += scale * (margin + F[c] - F[true])
+            W[best_map[true]] += np.outer(scale * step * x, Y[true])
+            W[best_map[c]] -= np.outer(scale * step * x, Y[c])
+    return n_violations, loss

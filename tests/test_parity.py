@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from latem import confusion_matrix, mean_class_accuracy, per_class_accuracy
-from latem.models import training
+from latem.models import latem as latem_module
 
 GOLDEN = Path(__file__).parent / "data" / "latem_golden.npz"
 
@@ -43,7 +43,7 @@ def test_training_reproduces_the_authors_release(golden, form):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("length", [1, 2, 7, 59, 60, 61])
 def test_golden_whatever_the_block_length(golden, form, length, monkeypatch):
-    monkeypatch.setattr(training, "block_length", lambda *_: length)
+    monkeypatch.setattr(latem_module, "block_length", lambda *_: length)
     model = fit_golden(golden, form)
     np.testing.assert_allclose(model.maps_, golden["W_final"], rtol=0, atol=1e-10)
 
@@ -75,7 +75,7 @@ def test_training_equals_plain_algorithm_1(size, form, length, step):
     p = random_problem(**size)
     expected, _ = reference.train(p["X"], p["y"], p["Y"], p["W"], p["visits"], step, 1.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "block_length", lambda *_: length)
+        patch.setattr(latem_module, "block_length", lambda *_: length)
         model = scripted(p["Y"], p["W"], p["visits"], form, learning_rate=step)
         model.fit(p["X"], p["y"])
     np.testing.assert_allclose(model.maps_, expected, rtol=1e-9, atol=1e-9)

@@ -95,3 +95,13 @@ def test_values_too_large_to_square_are_named():
     X = np.array([[1.0, 1e300], [2.0, -1e300]])
     with pytest.raises(ValueError, match="column 1 holds values too large"):
         FeatureScaler.fit(X, "zmax")
+
+
+def test_every_half_precision_number_is_loaded_exactly():
+    X = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    X = X[np.isfinite(X)].reshape(-1, 8)
+    scaler = FeatureScaler(None, np.zeros(8), np.ones(8))
+    rows = np.random.default_rng(0).permutation(len(X))
+    loaded = scaler.load(X, rows, np.empty(X.shape, np.float32))
+    np.testing.assert_array_equal(loaded, X[rows].astype(np.float32))
+    np.testing.assert_array_equal(np.signbit(loaded), np.signbit(X[rows]))

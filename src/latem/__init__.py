@@ -33,16 +33,18 @@ if TYPE_CHECKING:
         per_class_accuracy,
         top_k_accuracy,
     )
-    from latem.models import (
-        ESZSL,
-        ESZSLCV,
-        ConSE,
-        EpochInfo,
-        LatEm,
-        SemanticOutputCodes,
-        ZeroShotClassifier,
-        load,
-    )
+    from latem.models.attributes import DAP, IAP
+    from latem.models.base import ZeroShotClassifier
+    from latem.models.bilinear import ALE, SJE, DeViSE
+    from latem.models.cca import CCA
+    from latem.models.cmt import CMT
+    from latem.models.conse import ConSE
+    from latem.models.eszsl import ESZSL, ESZSLCV
+    from latem.models.files import load
+    from latem.models.latem import LatEm
+    from latem.models.regression import SemanticOutputCodes
+    from latem.models.training import EpochInfo
+    from latem.models.wsabie import WSABIE
     from latem.storage import FileFormatError
 
 __version__ = "0.1.0"
@@ -74,26 +76,36 @@ _HOMES = {
         "per_class_accuracy",
         "top_k_accuracy",
     ),
-    "latem.models": (
-        "ESZSL",
-        "ESZSLCV",
-        "ConSE",
-        "EpochInfo",
-        "LatEm",
-        "SemanticOutputCodes",
-        "ZeroShotClassifier",
-        "load",
-    ),
+    "latem.models.attributes": ("DAP", "IAP"),
+    "latem.models.base": ("ZeroShotClassifier",),
+    "latem.models.bilinear": ("ALE", "SJE", "DeViSE"),
+    "latem.models.cca": ("CCA",),
+    "latem.models.cmt": ("CMT",),
+    "latem.models.conse": ("ConSE",),
+    "latem.models.eszsl": ("ESZSL", "ESZSLCV"),
+    "latem.models.files": ("load",),
+    "latem.models.latem": ("LatEm",),
+    "latem.models.regression": ("SemanticOutputCodes",),
+    "latem.models.training": ("EpochInfo",),
+    "latem.models.wsabie": ("WSABIE",),
     "latem.storage": ("FileFormatError",),
 }
 _ROOMS = ("datasets", "embeddings", "fusion", "metrics", "models", "storage")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "ALE",
+    "CCA",
+    "CMT",
+    "DAP",
     "ESZSL",
     "ESZSLCV",
+    "IAP",
+    "SJE",
+    "WSABIE",
     "ClassEmbeddings",
     "ConSE",
+    "DeViSE",
     "EpochInfo",
     "FileFormatError",
     "LatEm",

@@ -18,7 +18,7 @@ from latem.cli_tools import failures
 
 if TYPE_CHECKING:
     from latem.demo import DemoResult
-    from latem.models import EpochInfo
+    from latem.models.training import EpochInfo
 
 app = typer.Typer(
     name="latem",

@@ -17,7 +17,8 @@ import numpy as np
 
 from latem.datasets import ZeroShotDataset, load_emoji
 from latem.metrics import mean_class_accuracy, top_k_accuracy
-from latem.models import EpochInfo, LatEm
+from latem.models.latem import LatEm
+from latem.models.training import EpochInfo
 from latem.runs import RunFolder
 
 SPLIT, EMBEDDING = "standard", "text"

@@ -12,12 +12,20 @@ from latem import storage
 from latem.models.base import ZeroShotClassifier
 
 _HOMES = {
+    "ALE": "latem.models.bilinear",
+    "CCA": "latem.models.cca",
+    "CMT": "latem.models.cmt",
     "ConSE": "latem.models.conse",
+    "DAP": "latem.models.attributes",
+    "DeViSE": "latem.models.bilinear",
     "ESZSL": "latem.models.eszsl",
     "ESZSLCV": "latem.models.eszsl",
+    "IAP": "latem.models.attributes",
     "LatEm": "latem.models.latem",
     "LateFusion": "latem.fusion",
+    "SJE": "latem.models.bilinear",
     "SemanticOutputCodes": "latem.models.regression",
+    "WSABIE": "latem.models.wsabie",
 }
 
 

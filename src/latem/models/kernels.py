@@ -123,6 +123,27 @@ def scale_rows(X, shift, scale):
             X[t, j] = (X[t, j] - shift[j]) * scale[j]
 
 
+@_leaf
+def widen_half(h, bits, x):
+    """Finite half-precision numbers, given by their bits h, as single precision in x.
+
+    `bits` is x seen as unsigned integers. Sign and digits only change place; the exponents of
+    the two types differ by 112.
+    """
+    for j in range(h.shape[0]):
+        digits = np.uint32(h[j])
+        bits[j] = (digits & np.uint32(0x8000)) << 16 | (digits & np.uint32(0x7FFF)) << 13
+    for j in range(h.shape[0]):
+        x[j] *= np.float32(2.0**112)
+
+
+@_plain
+def load_half(H, rows, bits, X):
+    """Fill X[t] with row rows[t] of half-precision numbers, given by their bits H."""
+    for t in range(rows.shape[0]):
+        widen_half(H[rows[t]], bits[t], X[t])
+
+
 @_plain
 def class_product(G, Y, p, q):
     """y_p · y_q, looked up if it can be."""

@@ -87,6 +87,10 @@ class FeatureScaler:
         if X.dtype == out.dtype:
             np.take(X, rows, axis=0, out=out, mode="clip")  # "raise" would copy once more
             self._scale(out)
+        elif X.dtype == np.float16 and out.dtype == np.float32:
+            # many times as fast as NumPy's conversion
+            kernels.load_half(X.view(np.uint16), rows, out.view(np.uint32), out)
+            self._scale(out)
         else:
             out[...] = self.transform(X[rows], out.dtype)
         return out

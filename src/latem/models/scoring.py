@@ -63,6 +63,16 @@ class MapScorer:
         return best, winner
 
 
+class UnitMapScorer(MapScorer):
+    """Scores by direction: F(x, y) = max_k (W_kᵀx / ‖W_kᵀx‖)ᵀ y."""
+
+    def _map_scores(self, X: np.ndarray, k: int) -> np.ndarray:
+        projected = X @ self.maps[k]
+        lengths = np.linalg.norm(projected, axis=1, keepdims=True)
+        lengths[lengths == 0] = 1
+        return (projected / lengths) @ self.vectors_t
+
+
 def row_blocks(n_samples: int, n_classes: int) -> list[slice]:
     """Blocks of rows whose scores fit a few megabytes; they depend on nothing else."""
     rows = int(np.clip(_LARGEST_BLOCK // (8 * max(n_classes, 1)), 16, 4096))

@@ -8,7 +8,7 @@ Both are driven block by block (see `latem.models.kernels`) and agree to roundin
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -72,7 +72,7 @@ class ClassSpace:
     def maps(self) -> np.ndarray:
         """Maps as they stand now, W_k = W_k⁰ + B_kᵀ Y (a copy)."""
         maps = self.start.copy()
-        with single_threaded_blas(), _overflow_allowed():
+        with single_threaded_blas(), overflow_allowed():
             for k in range(len(maps)):
                 maps[k] += self.steps[:, k].T @ self.vectors
         return maps
@@ -92,9 +92,9 @@ class ClassSpace:
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Continue from what `state` returned, perhaps with fewer maps than now."""
         n_maps = len(state["start"])
-        _check_shape(state["start"], (n_maps, *self.start.shape[1:]))
+        check_shape(state["start"], (n_maps, *self.start.shape[1:]))
         for name in ("rows", "steps"):
-            _check_shape(state[name], (len(self.vectors), n_maps, self.start.shape[1]))
+            check_shape(state[name], (len(self.vectors), n_maps, self.start.shape[1]))
         self.start, self.rows, self.steps = state["start"], state["rows"], state["steps"]
 
     def __len__(self) -> int:
@@ -125,7 +125,7 @@ class EmbeddingSpace:
         scores = np.empty((*classes.shape, len(self)), self.matrices.dtype)
 
         def project(k: int) -> None:
-            with _overflow_allowed():
+            with overflow_allowed():
                 projected = X @ self.matrices[k]
             kernels.pair_scores(projected, self.vectors, classes, k, scores)
 
@@ -146,7 +146,7 @@ class EmbeddingSpace:
             true, rival = classes[visits].T
             moves = up * self.vectors[true] - down * self.vectors[rival]
             moves *= step
-            with _overflow_allowed():
+            with overflow_allowed():
                 self.matrices[k] += X[visits].T @ moves
 
         run_all(update, range(len(self)), self.n_threads)
@@ -165,14 +165,35 @@ class EmbeddingSpace:
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Continue from what `state` returned, perhaps with fewer maps than now."""
-        _check_shape(state["matrices"], (len(state["matrices"]), *self.matrices.shape[1:]))
+        check_shape(state["matrices"], (len(state["matrices"]), *self.matrices.shape[1:]))
         self.matrices = state["matrices"]
 
     def __len__(self) -> int:
         return len(self.matrices)
 
 
-Space = ClassSpace | EmbeddingSpace
+PairSpace = ClassSpace | EmbeddingSpace
+
+
+class Space(Protocol):
+    """What the training loop and checkpoints need of any space."""
+
+    form: str
+    vectors: np.ndarray
+
+    def maps(self) -> np.ndarray:
+        """Maps as they stand now (a copy)."""
+
+    def keep(self, chosen: np.ndarray) -> None:
+        """Drop every map that is not in `chosen` (a boolean mask)."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything needed to continue to identical bytes."""
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Continue from what `state` returned."""
+
+    def __len__(self) -> int: ...
 
 
 def choose_form(n_classes: int, n_features: int, n_dimensions: int, n_maps: int) -> str:
@@ -187,11 +208,12 @@ def choose_form(n_classes: int, n_features: int, n_dimensions: int, n_maps: int)
     return "class" if cheaper and size <= _LARGEST_CLASS_SPACE else "embedding"
 
 
-def _overflow_allowed() -> np.errstate:
+def overflow_allowed() -> np.errstate:
     """Divergence is reported once, by the training loop, not by every product."""
     return np.errstate(over="ignore", invalid="ignore")
 
 
-def _check_shape(array: np.ndarray, shape: tuple[int, ...]) -> None:
+def check_shape(array: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Refuse a stored array that does not belong to this training."""
     if array.shape != shape:
         raise ValueError(f"The stored training state has shape {array.shape}, not {shape}.")

@@ -216,6 +216,10 @@ class TableClassifier(ZeroShotClassifier):
 
     def _check_images(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
+        return self._check_features(X)
+
+    def _check_features(self, X: Any) -> np.ndarray:
+        """Validated features of as many columns as in training."""
         X = validate_data(self, X, reset=False, dtype=_FLOATS, order="C", ensure_all_finite=False)
         self._check_finite(X)
         return np.asarray(X)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from latem.models import kernels
-from latem.models.spaces import Space
+from latem.models.spaces import PairSpace, Space
 
 _START, _EPOCH = 0, 1
 SHORTEST_BLOCK, LONGEST_BLOCK = 16, 512
@@ -101,6 +101,12 @@ def random_maps(seed: int, shape: tuple[int, int, int], scale: float, dtype: Any
     return maps
 
 
+def epoch_generator(seed: int, epoch: int) -> np.random.Generator:
+    """The epoch's own stream of random numbers."""
+    key = (_EPOCH, epoch)
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
 def random_visits(
     seed: int, epoch: int, labels: np.ndarray, n_classes: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -112,8 +118,7 @@ def random_visits(
     rivals : ndarray of shape (n_samples,)
         Class number for the image at the same place of `order`.
     """
-    key = (_EPOCH, epoch)
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+    rng = epoch_generator(seed, epoch)
     order = rng.permutation(len(labels))
     rivals = rng.integers(0, n_classes - 1, len(labels))
     rivals += rivals >= labels[order]
@@ -129,11 +134,13 @@ def block_length(n_classes: int, n_maps: int, violation_rate: float) -> int:
     return int(np.clip(length, SHORTEST_BLOCK, LONGEST_BLOCK))
 
 
+RunEpoch = Callable[[int, float, np.ndarray, np.ndarray], float]
+
+
 def train(
     space: Space,
-    load: Callable[[np.ndarray], np.ndarray],
-    labels: np.ndarray,
-    draw: Callable[[int], tuple[np.ndarray, np.ndarray]],
+    run_epoch: RunEpoch,
+    n_samples: int,
     schedule: Schedule,
     progress: Progress,
     callback: Callback | None,
@@ -143,35 +150,33 @@ def train(
 
     Parameters
     ----------
-    space : ClassSpace or EmbeddingSpace
+    space : one of the spaces
         Holds the maps; changed in place, as is `progress`.
-    load : callable
-        Scaled features of the images with the given row numbers.
-    labels : ndarray of shape (n_samples,)
-        Class numbers, rows of the space's class vectors.
-    draw : callable
-        Order and rivals of an epoch, by its number.
+    run_epoch : callable
+        Visits all images once. It is given the epoch's number, the violation rate of the one
+        before (1 in the beginning), and counters of visits and violations by map to add to; it
+        returns the summed loss.
+    n_samples : int
+        Number of images.
     callback, after_epoch : callable
         Called after each epoch, in this order: the user's, and what keeps the training's state.
     """
     while progress.epoch < schedule.n_epochs and not progress.stopped:
         epoch = progress.epoch + 1
-        order, rivals = draw(epoch)
         visits = np.zeros_like(progress.visits)
         violations = np.zeros_like(progress.violations)
         rates = progress.history["violation_rate"]
-        length = block_length(len(space.vectors), len(space), rates[-1] if rates else 1.0)
-        loss = _run_epoch(space, load, labels, order, rivals, schedule, length, visits, violations)
+        loss = run_epoch(epoch, rates[-1] if rates else 1.0, visits, violations)
         if not np.isfinite(loss):
             raise diverged(epoch, schedule.step)
         progress.visits += visits
         progress.violations += violations
         progress.epoch = epoch
-        usage = visits / len(labels)
+        usage = visits / n_samples
         _prune(space, schedule, progress)
         record = progress.history
-        record["violation_rate"].append(float(violations.sum() / len(labels)))
-        record["mean_loss"].append(loss / len(labels))
+        record["violation_rate"].append(float(violations.sum() / n_samples))
+        record["mean_loss"].append(loss / n_samples)
         record["n_maps"].append(len(progress.visits))
         record["map_usage"].append(usage.tolist())
         info = EpochInfo(
@@ -195,8 +200,8 @@ def diverged(epoch: int, step: float) -> ValueError:
     )
 
 
-def _run_epoch(
-    space: Space,
+def sampled_epoch(
+    space: PairSpace,
     load: Callable[[np.ndarray], np.ndarray],
     labels: np.ndarray,
     order: np.ndarray,
@@ -206,7 +211,17 @@ def _run_epoch(
     visits: np.ndarray,
     violations: np.ndarray,
 ) -> float:
-    """One pass over `order` in blocks of `length` visits; returns the summed loss."""
+    """One pass over `order` in blocks of `length` visits; returns the summed loss.
+
+    Parameters
+    ----------
+    load : callable
+        Scaled features of the images with the given row numbers.
+    labels : ndarray of shape (n_samples,)
+        Class numbers, rows of the space's class vectors.
+    order, rivals
+        See `random_visits`.
+    """
     total = 0.0
     classes = np.stack([labels[order], rivals], axis=1)
     winners = np.empty((length, 2), np.int64)
