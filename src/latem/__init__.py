@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from latem.models.regression import SemanticOutputCodes
     from latem.models.training import EpochInfo
     from latem.models.wsabie import WSABIE
+    from latem.selection import HeldOutSearch, LatEmCV
     from latem.storage import FileFormatError
 
 __version__ = "0.1.0"
@@ -88,9 +89,10 @@ _HOMES = {
     "latem.models.regression": ("SemanticOutputCodes",),
     "latem.models.training": ("EpochInfo",),
     "latem.models.wsabie": ("WSABIE",),
+    "latem.selection": ("HeldOutSearch", "LatEmCV"),
     "latem.storage": ("FileFormatError",),
 }
-_ROOMS = ("datasets", "embeddings", "fusion", "metrics", "models", "storage")
+_ROOMS = ("datasets", "embeddings", "fusion", "metrics", "models", "selection", "storage")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -108,7 +110,9 @@ __all__ = [
     "DeViSE",
     "EpochInfo",
     "FileFormatError",
+    "HeldOutSearch",
     "LatEm",
+    "LatEmCV",
     "LateFusion",
     "SemanticOutputCodes",
     "Split",

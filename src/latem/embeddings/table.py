@@ -371,7 +371,7 @@ def _check_vectors(vectors: Any, names: np.ndarray, columns: Sequence[Any] | Non
         return f"class {names[row].item()!r}, column {title}"
 
     try:
-        numbers = np.array(vectors, dtype=np.float64)
+        numbers = np.array(vectors, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         for row, column in np.ndindex(*vectors.shape):
             if as_number(vectors[row, column]) is None:

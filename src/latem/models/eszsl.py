@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
-from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latem.metrics import mean_class_accuracy
+from latem.models.folds import Fold, class_folds, image_folds
 from latem.models.scaling import FeatureScaler, Scaling
 from latem.models.scoring import MapScorer
 from latem.models.tabled import TableClassifier
@@ -112,7 +111,7 @@ class ESZSL(TableClassifier):
         X, y = self._begin_anew(X, y)
         problem = _Problem(X, self._codes(y), self._exact_vectors(), self.scaler_, self.labels)
         with single_threaded_blas():
-            self.map_ = problem.solve(self.gamma, self.lam).astype(self.dtype_)
+            self.map_ = problem.solve(self.gamma, self.lam).astype(self.dtype_, order="C")
         return self
 
     def _block_scorer(
@@ -211,13 +210,12 @@ class ESZSLCV(ESZSL):
                 raise ValueError(f"{name} of ESZSLCV must be numbers above zero; got {values}.")
         X, y = self._begin_anew(X, y)
         codes, vectors = self._codes(y), self._exact_vectors()
-        folds = (
-            self._class_folds(codes)
-            if self.class_embeddings is not None
-            else (self._image_folds(codes))
-        )
+        if self.class_embeddings is None:
+            folds = image_folds(y, self.cv, self.random_state)
+        else:
+            folds = class_folds(y, self.cv, self.random_state, "ESZSLCV")
         with single_threaded_blas():
-            scores = [self._fold_scores(X, codes, vectors, *fold, gammas, lams) for fold in folds]
+            scores = [self._fold_scores(X, codes, vectors, fold, gammas, lams) for fold in folds]
             if scores:
                 self.cv_scores_ = np.mean(scores, axis=0)
                 best = np.argwhere(self.cv_scores_ == self.cv_scores_.max())[-1]
@@ -226,51 +224,20 @@ class ESZSLCV(ESZSL):
                 best = np.array([len(gammas) // 2, len(lams) // 2])
             self.gamma_, self.lam_ = float(gammas[best[0]]), float(lams[best[1]])
             problem = _Problem(X, codes, vectors, self.scaler_, self.labels)
-            self.map_ = problem.solve(self.gamma_, self.lam_).astype(self.dtype_)
+            self.map_ = problem.solve(self.gamma_, self.lam_).astype(self.dtype_, order="C")
         return self
-
-    def _class_folds(self, codes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each fold, the held-out images and the classes they are named among."""
-        n = len(self.classes_)
-        if isinstance(self.cv, Integral):
-            order = check_random_state(self.random_state).permutation(n)
-            n_folds = max(min(int(self.cv), n // 2), 1)
-            held = [np.sort(part) for part in np.array_split(order, n_folds)]
-        else:
-            odd = np.setdiff1d(self.cv, self.classes_)
-            if len(odd):
-                raise ValueError(f"ESZSLCV cannot hold out {odd[:5].tolist()}: not among y.")
-            held = [np.searchsorted(self.classes_, np.unique(self.cv))]
-        if any(len(part) < 2 or n - len(part) < 2 for part in held):
-            raise ValueError(
-                f"ESZSLCV needs at least 2 classes to hold out and 2 to learn from, and y has {n} "
-                f"classes in all; use ESZSL with gamma and lam of your choice."
-            )
-        return [(np.isin(codes, part), part) for part in held]
-
-    def _image_folds(self, codes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The same for one-hot classes, where only images can be held out."""
-        wanted = int(self.cv) if isinstance(self.cv, Integral) else 5
-        n_folds = min(wanted, int(np.bincount(codes).min()))
-        if n_folds < 2:
-            return []
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-        everything = np.arange(len(self.classes_))
-        rows = np.arange(len(codes))
-        return [(np.isin(rows, held), everything) for _, held in folds.split(codes[:, None], codes)]
 
     def _fold_scores(
         self,
         X: np.ndarray,
         codes: np.ndarray,
         vectors: np.ndarray,
-        out: np.ndarray,
-        candidates: np.ndarray,
+        fold: Fold,
         gammas: np.ndarray,
         lams: np.ndarray,
     ) -> np.ndarray:
         """Accuracy on the held-out images for the whole grid."""
+        out, candidates = fold.out, np.searchsorted(self.classes_, fold.candidates)
         kept, y_seen = np.unique(codes[~out], return_inverse=True)
         scaler = FeatureScaler.fit(X[~out], self.feature_scaling)
         problem = _Problem(X[~out], y_seen, vectors[kept], scaler, self.labels)

@@ -281,15 +281,20 @@ class RankingModel(TableClassifier):
             )
         X, y = self._check_features(X), column_or_1d(y)
         check_consistent_length(X, y)
-        chosen = self._candidates(np.unique(y))
-        features = self.scaler_.transform(X, self.dtype_)
+        classes = np.unique(y)
+        return BestEpoch(y, lambda maps: self._predict_by(maps, X, classes))
 
-        def predict(maps: np.ndarray) -> np.ndarray:
-            with single_threaded_blas():
-                scores = self._map_scorer(maps, chosen.vectors, len(X)).scores(features)
-            return chosen.names[scores.argmax(axis=1)]
+    def _predict_by(self, maps: np.ndarray, X: np.ndarray, classes: Any) -> np.ndarray:
+        """Most compatible classes by other maps than the model's own, during training."""
+        chosen = self._candidates(classes)
+        scorer = self._map_scorer(maps, chosen.vectors, len(X))
+        named = np.empty(len(X), np.intp)
 
-        return BestEpoch(y, predict)
+        def work(rows: slice, features: np.ndarray) -> None:
+            named[rows] = scorer.scores(features).argmax(axis=1)
+
+        self._each_block(X, len(chosen.names), work)
+        return chosen.names[named]
 
     def _fingerprint(self, X: np.ndarray, y: np.ndarray, vectors: np.ndarray) -> str:
         """Digest of everything that decides the course of a training, but its length."""

@@ -108,21 +108,12 @@ class SemanticOutputCodes(TableClassifier):
     def _block_scorer(
         self, vectors: np.ndarray, n_samples: int
     ) -> Callable[[np.ndarray], np.ndarray]:
-        if self.neighbour == "cosine":
-            candidates = unit_rows(vectors)
+        nearness = neighbour_scorer(self.neighbour, vectors)
 
-            def cosine(X: np.ndarray) -> np.ndarray:
-                return unit_rows(X @ self.map_ + self.offset_) @ candidates.T
+        def score(X: np.ndarray) -> np.ndarray:
+            return nearness(X @ self.map_ + self.offset_)
 
-            return cosine
-        squares = np.square(vectors).sum(axis=1)
-
-        def euclidean(X: np.ndarray) -> np.ndarray:
-            predicted = X @ self.map_ + self.offset_
-            own = np.square(predicted).sum(axis=1, keepdims=True)
-            return 2 * (predicted @ vectors.T) - squares - own
-
-        return euclidean
+        return score
 
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         return {"map": self.map_, "offset": self.offset_}, {}
@@ -131,6 +122,24 @@ class SemanticOutputCodes(TableClassifier):
         width = self.class_table_.n_dimensions
         self.offset_ = self._check_tensor(tensors, "offset", (width,))
         self.map_ = self._check_tensor(tensors, "map", (self.n_features_in_, width))
+
+
+def neighbour_scorer(neighbour: str, vectors: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Function from predicted class vectors to their nearness to these, by either measure."""
+    if neighbour == "cosine":
+        directions = unit_rows(vectors)
+
+        def cosine(predicted: np.ndarray) -> np.ndarray:
+            return unit_rows(predicted) @ directions.T
+
+        return cosine
+    squares = np.square(vectors).sum(axis=1)
+
+    def euclidean(predicted: np.ndarray) -> np.ndarray:
+        own = np.square(predicted).sum(axis=1, keepdims=True)
+        return 2 * (predicted @ vectors.T) - squares - own
+
+    return euclidean
 
 
 def unit_rows(rows: np.ndarray) -> np.ndarray:

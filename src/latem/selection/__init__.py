@@ -1,0 +1,13 @@
+"""Choosing hyper-parameters on held-out classes.
+
+Parameters of a zero-shot model must be chosen on classes that the model was not fitted to, named
+among themselves: accuracy on seen classes says little about unseen ones. `HeldOutSearch` does that
+for any model; `LatEmCV` is LatEm with its number of maps and step size chosen that way, the
+paper's cross-validation (Sec. 4). Unseen classes are never looked at: `fit` gets no image of them.
+"""
+
+from latem.selection.grids import GRIDS
+from latem.selection.latem_cv import LatEmCV
+from latem.selection.search import HeldOutSearch
+
+__all__ = ["GRIDS", "HeldOutSearch", "LatEmCV"]
