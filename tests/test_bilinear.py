@@ -146,7 +146,7 @@ def test_margin_follows_the_weighting():
 def test_forms_and_lengths():
     assert full_form(150, 1024, 312, 1) == "class"
     assert full_form(20_000, 1024, 300, 1) == "embedding"
-    assert full_length(150, 1, 1.0) == 56
+    assert full_length(150, 1, 1.0) == 48
     assert full_length(150, 1, 1e-6) == LONGEST_BLOCK
     assert full_length(50_000_000, 1, 1.0) == SHORTEST_BLOCK
 

@@ -101,7 +101,8 @@ def test_files(world, tmp_path, kind):
     if kind == "LatEmCV":
         search = LatEmCV(world.embeddings["att"], **QUICK, cv=world.split().val, random_state=0)
     else:
-        search = HeldOutSearch(ESZSL(world.embeddings["att"]), {"gamma": [0.1, 1]}, cv=3, random_state=0)
+        eszsl = ESZSL(world.embeddings["att"])
+        search = HeldOutSearch(eszsl, {"gamma": [0.1, 1]}, cv=3, random_state=0)
     search.fit(X, y).save(tmp_path / "m")
     again = latem.load(tmp_path / "m")
     assert type(again).__name__ == kind

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from latem.cli_data import app as data_app
 from latem.cli_embed import app as embed_app
+from latem.cli_reproduce import reproduce
 from latem.cli_tools import failures
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(embed_app, name="embed")
+app.command()(reproduce)
 
 
 def main() -> None:

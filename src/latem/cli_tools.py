@@ -47,3 +47,42 @@ def epoch_bar(quiet: bool, title: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=Console(stderr=True), disable=quiet) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def training_bar(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
+    """Function of (trainings done, known of, what was done) that moves a progress bar."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), disable=quiet) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total, what: bar.update(
+            task, completed=done, total=total, description=what
+        )
+
+
+def pairs(values: list[str] | None, option: str) -> dict[str, str]:
+    """Values of an option of the form KEY=VALUE."""
+    found = {}
+    for value in values or []:
+        key, equals, rest = value.partition("=")
+        if not (key and equals and rest):
+            raise typer.BadParameter(f"{option} takes KEY=FOLDER, not {value!r}.")
+        found[key] = rest
+    return found

@@ -24,17 +24,20 @@ E (·, e)       moves: η e_m; only where P is needed or G is empty
 
 import numpy as np
 
-from latem.models.kernels import _plain, axpy, dot, later_products
+from latem.models.kernels import _leaf, _plain, axpy, dot, later_products
 
 WORST, FIRST, ALL = 0, 1, 2  # which violators an update is made for
 
 
 @_plain
-def settle_all(X, true, Y, G, S, P, R, rule, weight, step, margin, product, M, A, D, E, counts):
+def settle_all(
+    X, true, Y, G, S, P, R, rule, weight, step, margin, product, known, M, A, D, E, counts
+):
     """Walk through the block in order: correct the scores, decide each visit, note the moves.
 
     `true` holds the class numbers of the visits, `weight[N]` the weight of an update whose
-    violator was found at the N-th draw. `product` is room for x_t · x_p, at least (T, T).
+    violator was found at the N-th draw. `product` (at least (T, T)) holds X Xᵀ if `known`, or is
+    room for the products with updated images, which are then computed as they are needed.
     `counts[0, k]` and `counts[1, k]` count how often map k scored the true class best, over all
     visits and over those with an update. `updated[u]` is the visit of update u. Returns it with
     the number of moves and the summed loss, which is NaN if the true class's score ever was.
@@ -53,7 +56,12 @@ def settle_all(X, true, Y, G, S, P, R, rule, weight, step, margin, product, M, A
         y = true[t]
         for m in range(n_moves):
             u = M[m, 0]
-            g = product[t, u] if u < ready else dot(X[t], X[updated[u]])
+            if known:
+                g = product[t, updated[u]]
+            elif u < ready:
+                g = product[t, u]
+            else:
+                g = dot(X[t], X[updated[u]])
             axpy(g, D[m], S[M[m, 1], t])
             if normalised:
                 axpy(g, E[m], P[M[m, 1], t])
@@ -80,7 +88,7 @@ def settle_all(X, true, Y, G, S, P, R, rule, weight, step, margin, product, M, A
                 M[n_moves, 1] = k
                 n_moves += 1
         n_updates += 1
-        if n_updates == ready + 4:
+        if n_updates == ready + 4 and not known:
             later_products(X, t + 1, updated[ready:n_updates], product[:, ready:n_updates])
             ready = n_updates
     return updated, n_moves, loss
@@ -117,25 +125,49 @@ def choose_worst(F, own, y, margin, a):
         return -1.0
     a[own[y], y] += 1
     a[own[best], best] -= 1
-    return margin + F[best] - F[y]
+    return max(margin + F[best] - F[y], 0.0)
 
 
 @_plain
 def choose_first(F, own, y, margin, r, weight, a):
-    """The first violator in the order of r; the weight depends on how many were looked at."""
-    first = -1
-    for c in range(F.shape[0]):
-        if c != y and F[c] + margin > F[y] and (first < 0 or r[c] < r[first]):
-            first = c
-    if first < 0:
+    """The first violator in the order of r; the weight depends on how many were looked at.
+
+    The loops carry no branches and no place, so that they vectorise; the place is looked up at
+    the end. Random numbers lie below one.
+    """
+    own_number = r[y]
+    r[y] = 2
+    least = smallest_above(F, F[y] - margin, r)
+    if least >= 1:
+        r[y] = own_number
         return -1.0
-    n = 1
-    for c in range(F.shape[0]):
-        if c != y and (r[c] < r[first] or (r[c] == r[first] and c < first)):
-            n += 1
+    n = 1 + count_below(r, least)
+    first = 0
+    while r[first] != least or not F[first] > F[y] - margin:
+        first += 1
+    r[y] = own_number
     a[own[y], y] += weight[n]
     a[own[first], first] -= weight[n]
-    return weight[n] * (margin + F[first] - F[y])
+    return max(weight[n] * (margin + F[first] - F[y]), 0.0)  # rounding must not hide a violator
+
+
+@_leaf
+def smallest_above(F, level, r):
+    """Smallest r[c] of those with F[c] > level, or 2."""
+    least = r.dtype.type(2)
+    for c in range(F.shape[0]):
+        key = r[c] if F[c] > level else r.dtype.type(2)
+        least = key if key < least else least
+    return least
+
+
+@_leaf
+def count_below(r, level):
+    """How many numbers lie below a level."""
+    n = 0
+    for c in range(r.shape[0]):
+        n += 1 if r[c] < level else 0
+    return n
 
 
 @_plain
@@ -146,7 +178,7 @@ def choose_all(F, own, y, margin, a):
         if c != y and F[c] + margin > F[y]:
             a[own[y], y] += 1
             a[own[c], c] -= 1
-            total = max(total, 0.0) + margin + F[c] - F[y]
+            total = max(total, 0.0) + max(margin + F[c] - F[y], 0.0)
     return total
 
 

@@ -18,12 +18,13 @@ from latem.models.training import LONGEST_BLOCK, SHORTEST_BLOCK, Schedule
 from latem.threads import single_threaded_blas
 
 _LARGEST_GRAM = 4096  # classes
+_USUAL_UPDATES, _SHORT_BLOCK = 48, 96
 _LARGEST_BLOCK = 256 * 2**20  # bytes
 RULES = {"worst": kernels.WORST, "first": kernels.FIRST, "all": kernels.ALL}
 
 
 class FullClassSpace:
-    """Maps seen through the training classes, V_k of shape (n_classes, n_features).
+    """Maps seen through the training classes, V_k = W_k Yᵀ of shape (n_features, n_classes).
 
     Parameters
     ----------
@@ -39,15 +40,15 @@ class FullClassSpace:
         self.vectors = vectors
         with single_threaded_blas():
             self.gram = _gram(vectors)
-            self.rows = np.ascontiguousarray(vectors @ maps.transpose(0, 2, 1))
-        self.steps = np.zeros_like(self.rows)
-        n_maps, _, n_dimensions = maps.shape
+            self.products = maps @ vectors.T
+        n_maps, n_features, n_dimensions = maps.shape
+        self.steps = np.zeros((n_maps, len(vectors), n_features), maps.dtype)
         self._nothing = np.empty((n_maps, 0, n_dimensions), maps.dtype)
 
     def scores(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Scores (n_maps, n_visits, n_classes); nothing is projected."""
         with overflow_allowed():
-            return X @ self.rows.transpose(0, 2, 1), self._nothing
+            return X @ self.products, self._nothing
 
     def apply(
         self, X: np.ndarray, image: np.ndarray, moves: np.ndarray,
@@ -58,10 +59,10 @@ class FullClassSpace:
         gemm = blas.sgemm if X.dtype == np.float32 else blas.dgemm
         for k in np.unique(moves[:, 1]):
             chosen = moves[:, 1] == k
-            images = X[image[chosen]]
-            # V_kᵀ += Xᵀ D in place: the transposes of C-ordered arrays are Fortran-ordered
-            out = self.rows[k].T
-            gemm(1.0, images.T, D[chosen].T, 1.0, out, trans_b=True, overwrite_c=True)
+            images, changes = X[image[chosen]], D[chosen]
+            # V_kᵀ += Dᵀ X in place: the transposes of C-ordered arrays are Fortran-ordered
+            out = self.products[k].T
+            gemm(1.0, changes.T, images.T, 1.0, out, trans_b=True, overwrite_c=True)
 
     def maps(self) -> np.ndarray:
         """Maps as they stand now, W_k = W_k⁰ + B_kᵀ Y (a copy)."""
@@ -70,20 +71,20 @@ class FullClassSpace:
 
     def keep(self, chosen: np.ndarray) -> None:
         """Drop every map that is not in `chosen` (a boolean mask)."""
-        self.start, self.rows, self.steps = (
-            self.start[chosen], self.rows[chosen], self.steps[chosen]
+        self.start, self.products, self.steps = (
+            self.start[chosen], self.products[chosen], self.steps[chosen]
         )  # fmt: skip
         self._nothing = self._nothing[chosen]
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything needed to continue to identical bytes."""
-        return {"start": self.start, "rows": self.rows, "steps": self.steps}
+        return {"start": self.start, "products": self.products, "steps": self.steps}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Continue from what `state` returned."""
         for name, now in self.state().items():
             check_shape(state[name], now.shape)
-        self.start, self.rows, self.steps = state["start"], state["rows"], state["steps"]
+        self.start, self.products, self.steps = state["start"], state["products"], state["steps"]
 
     def __len__(self) -> int:
         return len(self.start)
@@ -161,9 +162,9 @@ def full_form(n_classes: int, n_features: int, n_dimensions: int, n_maps: int) -
 def full_length(n_classes: int, n_maps: int, violation_rate: float) -> int:
     """Visits per block; any length gives the same result to rounding.
 
-    The factor was found by measurement.
+    The number of updates was found by measurement.
     """
-    length = 56 / max(violation_rate, 0.05)
+    length = _USUAL_UPDATES / max(violation_rate, 0.05)
     fits = _LARGEST_BLOCK // (12 * n_classes * n_maps)
     return int(np.clip(min(length, fits), SHORTEST_BLOCK, LONGEST_BLOCK))
 
@@ -207,15 +208,18 @@ def full_epoch(
     embedded = not len(space.gram) or getattr(space, "project", False)
     E = np.empty((capacity + 1 if embedded else 0, width), dtype)
     step, margin = dtype.type(schedule.step), dtype.type(schedule.margin)
+    known = length <= _SHORT_BLOCK  # then many visits update: all products are worth having
     counts = np.zeros((2, len(space)), np.int64)
     total = 0.0
     for first in range(0, len(order), length):
         rows = order[first : first + length]
         X = load(rows)
         scores, projected = space.scores(X)
+        if known:
+            np.matmul(X, X.T, out=product[: len(X), : len(X)])
         updated, n_moves, loss = kernels.settle_all(
             X, labels[rows], space.vectors, space.gram, scores, projected, draw(len(rows)),
-            rule, weights, step, margin, product, moves, A, D, E, counts,
+            rule, weights, step, margin, product, known, moves, A, D, E, counts,
         )  # fmt: skip
         if n_moves:
             image = updated[moves[:n_moves, 0]]

@@ -39,24 +39,25 @@ class MapScorer:
             with single_threaded_blas():
                 self.products = maps @ self.vectors_t
 
-    def _map_scores(self, X: np.ndarray, k: int) -> np.ndarray:
+    def map_scores(self, X: np.ndarray, k: int) -> np.ndarray:
+        """Scores under one map alone, of shape (n_samples, n_classes)."""
         if self.products is not None:
             return X @ self.products[k]
         return (X @ self.maps[k]) @ self.vectors_t
 
     def scores(self, X: np.ndarray) -> np.ndarray:
         """Best score over the maps, of shape (n_samples, n_classes)."""
-        best = self._map_scores(X, 0)
+        best = self.map_scores(X, 0)
         for k in range(1, len(self.maps)):
-            np.maximum(best, self._map_scores(X, k), out=best)
+            np.maximum(best, self.map_scores(X, k), out=best)
         return best
 
     def winners(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Best score over the maps and the number of the map that gave it."""
-        best = self._map_scores(X, 0)
+        best = self.map_scores(X, 0)
         winner = np.zeros(best.shape, np.intp)
         for k in range(1, len(self.maps)):
-            score = self._map_scores(X, k)
+            score = self.map_scores(X, k)
             better = score > best  # the first of equals wins
             best[better] = score[better]
             winner[better] = k
@@ -66,7 +67,8 @@ class MapScorer:
 class UnitMapScorer(MapScorer):
     """Scores by direction: F(x, y) = max_k (W_kᵀx / ‖W_kᵀx‖)ᵀ y."""
 
-    def _map_scores(self, X: np.ndarray, k: int) -> np.ndarray:
+    def map_scores(self, X: np.ndarray, k: int) -> np.ndarray:
+        """Scores under one map alone, of shape (n_samples, n_classes)."""
         projected = X @ self.maps[k]
         lengths = np.linalg.norm(projected, axis=1, keepdims=True)
         lengths[lengths == 0] = 1

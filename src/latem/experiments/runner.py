@@ -1,0 +1,316 @@
+"""`reproduce`: every table and figure of the paper on the datasets that are there.
+
+Trainings run side by side in threads and are kept one by one, so that an interrupted run
+continues; a training that several tables need is done once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed
+
+from latem import __version__
+from latem.datasets import random_class_splits, read_folder
+from latem.datasets.dataset import ZeroShotDataset
+from latem.experiments.cells import STANDARD, Cells
+from latem.experiments.estimate import reference_seconds
+from latem.experiments.fits import Fit, digest_dataset, run_fit
+from latem.experiments.store import Store
+from latem.experiments.summary import rows_of, summarise
+from latem.experiments.tables import PaperTable, Recipe, read_datasets, read_recipes, read_tables
+from latem.report import write_report
+from latem.runs import RunFolder
+from latem.threads import resolve_threads, single_threaded_blas
+from latem.wording import some
+
+_STEPS = [0.001, 0.01, 0.1, 1.0]
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What a run did.
+
+    Attributes
+    ----------
+    summary : dict
+        Our numbers beside the paper's.
+    n_trained, n_kept : int
+        Models trained in this run, and those found from an earlier one.
+    seconds : float
+        Wall time of this run.
+    ratio : float or None
+        Time of plain NumPy for the same SGD trainings, estimated, over the time they took, one
+        thread each; None if there were none.
+    """
+
+    summary: dict[str, Any]
+    n_trained: int
+    n_kept: int
+    seconds: float
+    ratio: float | None
+
+
+def reproduce(
+    data: str | PathLike[str],
+    out: str | PathLike[str],
+    tables: Sequence[str] = (),
+    *,
+    n_jobs: int | None = None,
+    seed: int = 0,
+    folders: Mapping[str, str | PathLike[str]] | None = None,
+    pictures: Mapping[str, str | PathLike[str]] | None = None,
+    select_learning_rate: bool = False,
+    n_epochs: int | None = None,
+    progress: Progress | None = None,
+) -> Reproduction:
+    """Run tables and figures of the paper, and write a report.
+
+    Parameters
+    ----------
+    data : path
+        Folder of dataset folders.
+    out : path
+        Run folder: `report.html`, `results.json`, `results.csv`, and `cells/` with every training.
+    tables : sequence of str
+        Ids, such as "table2"; all by default.
+    n_jobs : int or None
+        Trainings side by side; None uses all cores. Results do not depend on it.
+    seed : int
+        Seed of every training.
+    folders : dict of str to path, optional
+        Dataset folders for "CUB", "AWA" or "Dogs" under other names.
+    pictures : dict of str to path, optional
+        Folders with the pictures of a dataset, for galleries.
+    select_learning_rate : bool
+        Whether LatEm's step size is chosen on the val classes of the standard split instead of
+        being the paper's for the dataset.
+    n_epochs : int, optional
+        Other number of passes than the paper's 150, for a quick look.
+    progress : callable, optional
+        Called with (trainings done, trainings known of, what was trained).
+    """
+    start = time.perf_counter()
+    wanted = _wanted_tables(tables)
+    datasets, absent, places = _find_datasets(Path(data), folders or {}, wanted)
+    if not datasets:
+        raise FileNotFoundError(
+            f"None of the paper's datasets is here: {'; '.join(absent.values())}. Dataset folders "
+            f"are described in docs/own-data.md."
+        )
+    run = RunFolder(out)
+    digests = {key: digest_dataset(dataset) for key, dataset in datasets.items()}
+    store = Store(run.file("cells"), digests)
+    recipes = _recipes(select_learning_rate, n_epochs)
+    cells = Cells(datasets, read_datasets(), recipes, store, seed, absent)
+    shown = _picture_folders(places, pictures or {})
+    n_trained = 0
+    while True:
+        cells.forget()
+        summary = summarise(cells, wanted, shown)
+        missing = list(cells.missing)
+        if not missing:
+            break
+        n_trained += len(missing)
+        done = len(cells.used) - len(missing)
+        _train(
+            missing, datasets, store, n_jobs, done, len(cells.used) + len(cells.waiting), progress
+        )
+    summary = {**_head(cells, wanted, seed, select_learning_rate, n_epochs), **summary}
+    _write_results(run, summary)
+    ratio = _ratio(cells)
+    seconds = time.perf_counter() - start
+    run.finish(
+        {
+            "command": "reproduce",
+            "tables": list(wanted),
+            "data": {key: str(path) for key, path in places.items()},
+            "seed": seed,
+            "trained": n_trained,
+            "kept": len(cells.used) - n_trained,
+            "seconds": round(seconds, 1),
+            "ratio_to_numpy": None if ratio is None else round(ratio, 1),
+        }
+    )
+    return Reproduction(summary, n_trained, len(cells.used) - n_trained, seconds, ratio)
+
+
+def _wanted_tables(names: Sequence[str]) -> dict[str, PaperTable]:
+    known = read_tables()
+    odd = [name for name in names if name not in known]
+    if odd:
+        raise ValueError(f"The paper has no {some(odd)} here; there are {', '.join(known)}.")
+    return {name: table for name, table in known.items() if not names or name in names}
+
+
+def _find_datasets(
+    data: Path, folders: Mapping[str, str | PathLike[str]], tables: Mapping[str, PaperTable]
+) -> tuple[dict[str, ZeroShotDataset], dict[str, str], dict[str, Path]]:
+    """Datasets that are there, why others are not, and where they are."""
+    paper = read_datasets()
+    odd = [key for key in folders if key not in paper]
+    if odd:
+        raise ValueError(f"The paper has no dataset {some(odd)}; it has {', '.join(paper)}.")
+    needed = {column.dataset for table in tables.values() for column in table.columns}
+    needed |= {str(t.more["dataset"]) for t in tables.values() if "dataset" in t.more}
+    if any(table.kind == "statistics" for table in tables.values()):
+        needed |= set(paper)
+    datasets, absent, places = {}, {}, {}
+    for key, entry in paper.items():
+        if key not in needed:
+            continue
+        names = [str(folders[key])] if key in folders else [str(data / n) for n in entry.folders]
+        found = [Path(name) for name in names if (Path(name) / "dataset.toml").is_file()]
+        if not found:
+            if key in folders:
+                raise FileNotFoundError(f"{folders[key]} is not a dataset folder.")
+            absent[key] = f"no {key} in {data} (looked for {', '.join(entry.folders)})"
+            continue
+        places[key] = found[0]
+        datasets[key] = _with_five_splits(read_folder(found[0]))
+    return datasets, absent, places
+
+
+def _with_five_splits(dataset: ZeroShotDataset) -> ZeroShotDataset:
+    """The dataset with four random splits besides its standard one, if it has none."""
+    standard = dataset.split(STANDARD)
+    have = [name for name in dataset.splits if name.startswith("random")]
+    if len(have) >= 4:
+        return dataset
+    sizes = len(standard.train), len(standard.val), len(standard.test)
+    drawn = random_class_splits(standard.train + standard.val + standard.test, sizes, n=4)
+    extra = {f"random{i}": split for i, split in enumerate(drawn, start=1)}
+    return dataclasses.replace(dataset, splits={**dataset.splits, **extra})
+
+
+def _recipes(select_learning_rate: bool, n_epochs: int | None) -> dict[str, Recipe]:
+    recipes = {}
+    for name, recipe in read_recipes().items():
+        params, tune = dict(recipe.params), dict(recipe.tune)
+        if select_learning_rate and params.get("learning_rate") == "dataset":
+            del params["learning_rate"]
+            tune["learning_rate"] = _STEPS
+        if n_epochs is not None:
+            if "n_epochs" in params:
+                params["n_epochs"] = n_epochs
+            if "n_epochs" in tune:
+                tune["n_epochs"] = sorted({min(n, n_epochs) for n in tune["n_epochs"]})
+        recipes[name] = dataclasses.replace(recipe, params=params, tune=tune)
+    return recipes
+
+
+def _picture_folders(
+    places: Mapping[str, Path], given: Mapping[str, str | PathLike[str]]
+) -> dict[str, Path]:
+    """Folders of pictures: as given, in the dataset folder, or thumbnails beside it."""
+    found = {}
+    for key, place in places.items():
+        if key in given:
+            if not Path(given[key]).is_dir():
+                raise FileNotFoundError(f"There is no folder {given[key]} with pictures of {key}.")
+            found[key] = Path(given[key])
+            continue
+        for folder in (place / "images", place.with_name(f"{place.name}_thumbs")):
+            if folder.is_dir():
+                found[key] = folder
+                break
+    return found
+
+
+def _train(
+    missing: list[Fit],
+    datasets: Mapping[str, ZeroShotDataset],
+    store: Store,
+    n_jobs: int | None,
+    done: int,
+    total: int,
+    progress: Progress | None,
+) -> None:
+    """Do some trainings, the longest first."""
+
+    def cost(fit: Fit) -> float:
+        params = json.loads(fit.params)
+        images = len(datasets[fit.dataset].labels)
+        return -images * (4 + params.get("n_maps", 1)) * (1 if fit.part == "all" else 0.7)
+
+    finished = done
+
+    def work(fit: Fit) -> Fit:
+        store.put(fit, run_fit(fit, datasets[fit.dataset]))
+        return fit
+
+    if progress is not None:
+        progress(finished, total, "")
+    with single_threaded_blas():
+        results = Parallel(
+            resolve_threads(n_jobs), backend="threading", return_as="generator_unordered"
+        )(delayed(work)(fit) for fit in sorted(missing, key=cost))
+        for fit in results:
+            finished += 1
+            if progress is not None:
+                progress(finished, total, str(fit))
+
+
+def _ratio(cells: Cells) -> float | None:
+    """Estimated time of plain NumPy over ours, for all SGD trainings of the run."""
+    costs, ours = [], 0.0
+    for fit in cells.used:
+        outcome = cells.store.get(fit)
+        if outcome is not None and "cost" in outcome.result:
+            costs.append({**outcome.result["cost"], "model": fit.model})
+            ours += outcome.seconds
+    return reference_seconds(costs) / ours if costs else None
+
+
+def _head(
+    cells: Cells,
+    tables: Mapping[str, PaperTable],
+    seed: int,
+    select_learning_rate: bool,
+    n_epochs: int | None,
+) -> dict[str, Any]:
+    """Title, remarks and settings of the report."""
+    rates = {key: cells.paper[key].learning_rate for key in cells.datasets}
+    steps = (
+        "chosen on the val classes of the standard split"
+        if select_learning_rate
+        else ", ".join(f"{key} {rate:g}" for key, rate in rates.items()) + " (Sec. 5)"
+    )
+    notes = [f"{key}: {reason}." for key, reason in cells.absent.items()]
+    for key, data in cells.datasets.items():
+        if data.info.get("features"):
+            notes.append(f"{key} features: {data.info['features']}.")
+    if n_epochs is not None:
+        notes.append(f"A quick look: {n_epochs} epochs instead of the paper's 150.")
+    return {
+        "title": "Latent Embeddings for Zero-shot Classification, reproduced",
+        "subtitle": "Tables and figures of Xian et al., CVPR 2016: our numbers beside the paper's",
+        "version": __version__,
+        "notes": notes,
+        "settings": {
+            "Measure": "mean per-class top-1 accuracy on unseen classes, in percent",
+            "Choices": "numbers of maps, steps and all else on val classes only; final models "
+            "learn from train and val classes",
+            "LatEm's step": steps,
+            "Epochs": str(n_epochs or 150),
+            "Five splits": "the standard one and four random ones with as many classes",
+            "Seed": str(seed),
+            "Tables": ", ".join(table.title for table in tables.values()),
+        },
+    }
+
+
+def _write_results(run: RunFolder, summary: Mapping[str, Any]) -> None:
+    text = json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False)
+    run.write_text("results.json", text + "\n")
+    header, rows = rows_of(summary)
+    run.write_table("results.csv", header, rows)
+    write_report(summary, run.file("report.html"))

@@ -1,0 +1,70 @@
+"""Results on disk, one file per training, so that an interrupted run continues.
+
+Beside each result lie its scores, where they are needed, and the time it took; times differ from
+run to run and are therefore kept apart from results.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from latem.experiments.fits import Fit, Outcome
+from latem.storage import atomic_path, write_text
+
+
+class Store:
+    """Finished trainings in a folder.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it does not exist.
+    digests : dict of str to str
+        Digest of each dataset: results of other data are not taken for these.
+    """
+
+    def __init__(self, folder: Path, digests: Mapping[str, str]):
+        self.folder = folder
+        self.digests = digests
+        folder.mkdir(parents=True, exist_ok=True)
+        self._known: dict[Fit, Outcome] = {}
+        self._lock = threading.Lock()
+
+    def get(self, fit: Fit) -> Outcome | None:
+        """Outcome of a training, or None if it is still to be done."""
+        with self._lock:
+            if fit in self._known:
+                return self._known[fit]
+        path = self._path(fit, ".json")
+        if not path.exists():
+            return None
+        content = json.loads(path.read_text(encoding="utf-8"))
+        scores = self._path(fit, ".npy")
+        outcome = Outcome(
+            result=content,
+            scores=np.load(scores) if scores.exists() else None,
+            seconds=float(self._path(fit, ".seconds").read_text()),
+            fit=fit,
+        )
+        with self._lock:
+            self._known[fit] = outcome
+        return outcome
+
+    def put(self, fit: Fit, outcome: Outcome) -> None:
+        """Keep an outcome; the result is written last and makes it valid."""
+        if outcome.scores is not None:
+            with atomic_path(self._path(fit, ".npy")) as temporary, open(temporary, "wb") as file:
+                np.save(file, outcome.scores)
+        write_text(self._path(fit, ".seconds"), f"{outcome.seconds:.6f}\n")
+        text = json.dumps(outcome.result, ensure_ascii=False, allow_nan=False)
+        write_text(self._path(fit, ".json"), text + "\n")
+        with self._lock:
+            self._known[fit] = outcome
+
+    def _path(self, fit: Fit, suffix: str) -> Path:
+        return self.folder / f"{fit.key(self.digests)}{suffix}"

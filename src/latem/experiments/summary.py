@@ -1,0 +1,310 @@
+"""The summary of a reproduction: our numbers beside the paper's, as plain data.
+
+It is what `results.json`, `results.csv` and the report are made from; see `latem.report` for its
+form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from latem.experiments.cells import STANDARD, Cells, Number
+from latem.experiments.tables import PaperTable
+
+_COUNTS = (
+    ("images", "in all"), ("classes", "in all"), ("seen_images", "train and val"),
+    ("seen_classes", "train and val"), ("unseen_images", "test"), ("unseen_classes", "test"),
+)  # fmt: skip
+
+
+def summarise(
+    cells: Cells, tables: Mapping[str, PaperTable], pictures: Mapping[str, Path]
+) -> dict[str, Any]:
+    """Everything that can be said from the trainings done so far.
+
+    Parameters
+    ----------
+    cells : Cells
+        Notes what is missing.
+    tables : dict of str to PaperTable
+        Those that are wanted.
+    pictures : dict of str to path
+        Folders of pictures by dataset, for galleries.
+    """
+    summary: dict[str, Any] = {
+        "datasets": [_dataset(key, data) for key, data in cells.datasets.items()],
+        "tables": [],
+        "curves": [],
+        "usage": [],
+        "per_class": [],
+        "confusion": [],
+        "galleries": [],
+    }
+    for table in tables.values():
+        if table.kind == "statistics":
+            summary["tables"].append(_statistics(cells, table))
+        elif table.kind in ("accuracy", "maps"):
+            summary["tables"].append(_grid(cells, table))
+        elif table.kind == "curve":
+            summary["curves"].append(_curve(cells, table))
+        else:
+            summary["galleries"] += _galleries(cells, table, pictures)
+    for recipe in ("LatEm, pruned", "LatEm"):
+        for key, name in _standard_pairs(tables, recipe):
+            _add_details(summary, cells, key, name, recipe)
+    return summary
+
+
+def _standard_pairs(tables: Mapping[str, PaperTable], recipe: str) -> list[tuple[str, str]]:
+    """Datasets and single embeddings for which a recipe's model on the standard split is wanted."""
+    pairs: dict[tuple[str, str], None] = {}
+    for table in tables.values():
+        for column in table.columns:
+            for row in table.rows:
+                if column.recipe == recipe and len(row.embeddings) == 1:
+                    pairs[column.dataset, row.embeddings[0]] = None
+    return list(pairs)
+
+
+def _dataset(key: str, data: Any) -> dict[str, Any]:
+    info = data.info
+    return {
+        "key": key,
+        "name": data.name or key,
+        "features": str(info.get("features", "")),
+        "notes": str(info.get("notes", "")).strip(),
+        "licence": str(info.get("licence", "")),
+        "n_images": len(data.labels),
+        "n_classes": len(data.classes),
+        "embeddings": {name: table.n_dimensions for name, table in data.embeddings.items()},
+    }
+
+
+def _cell(number: Number, paper: float | None) -> dict[str, Any]:
+    if paper is None and number.value is None:
+        status = "none"
+    else:
+        status = "skipped" if number.skipped else "ok"
+    return {
+        "ours": number.value,
+        "paper": paper,
+        "error": number.error,
+        "status": status,
+        "note": "" if status == "none" else number.note,
+    }
+
+
+def _statistics(cells: Cells, table: PaperTable) -> dict[str, Any]:
+    published = table.more["published"]
+    lines = []
+    for key, counts in published.items():
+        reason = cells.lacking(key, ())
+        own: dict[str, float] = {}
+        if not reason:
+            data = cells.datasets[key]
+            split = data.split(STANDARD)
+            seen, unseen = split.train + split.val, split.test
+            own = {
+                "images": len(data.rows(seen + unseen)),
+                "classes": len(seen + unseen),
+                "seen_images": len(data.rows(seen)),
+                "seen_classes": len(seen),
+                "unseen_images": len(data.rows(unseen)),
+                "unseen_classes": len(unseen),
+            }
+        lines.append(
+            [
+                _cell(
+                    Number(skipped=True, note=reason) if reason else Number(float(own[name])),
+                    float(counts[name]),
+                )
+                for name, _ in _COUNTS
+            ]
+        )
+    titles = [[group, name.rsplit("_", 1)[-1]] for name, group in _COUNTS]
+    return _table(table, "dataset", list(published), titles, lines, unit="", digits=0)
+
+
+def _grid(cells: Cells, table: PaperTable) -> dict[str, Any]:
+    lines = []
+    for row in table.rows:
+        line = []
+        for column in table.columns:
+            paper = column.published.get(row.name)
+            if paper is None:  # a cell that the paper does not have
+                line.append(_cell(Number(), None))
+                continue
+            if table.kind == "maps":
+                number = cells.maps(column.dataset, column.recipe, row.embeddings)
+            else:
+                fusion = column.fusion or row.fusion
+                number = cells.accuracy(
+                    column.dataset, column.recipe, row.embeddings, fusion, table.splits
+                )
+            line.append(_cell(number, float(paper)))
+        lines.append(line)
+    titles = [[column.dataset, column.name] for column in table.columns]
+    unit, digits = ("", 0) if table.kind == "maps" else ("%", 1)
+    names = [row.name for row in table.rows]
+    return _table(table, "class embedding", names, titles, lines, unit=unit, digits=digits)
+
+
+def _table(
+    table: PaperTable,
+    row_title: str,
+    rows: list[str],
+    columns: list[list[str]],
+    lines: list[list[dict[str, Any]]],
+    *,
+    unit: str,
+    digits: int,
+) -> dict[str, Any]:
+    return {
+        "id": table.id,
+        "title": table.title,
+        "caption": table.caption,
+        "unit": unit,
+        "digits": digits,
+        "row_title": row_title,
+        "rows": rows,
+        "columns": columns,
+        "cells": lines,
+    }
+
+
+def _curve(cells: Cells, table: PaperTable) -> dict[str, Any]:
+    dataset, recipe = table.more["dataset"], table.more["recipe"]
+    series, skipped = [], []
+    for name in table.more["embeddings"]:
+        reason = cells.lacking(dataset, (name,))
+        if reason:
+            skipped.append(f"{name} {reason}")
+            continue
+        means: list[float | None] = []
+        errors: list[float | None] = []
+        for n_maps in table.more["n_maps"]:
+            outcomes = [
+                cells.final(dataset, recipe, (name,), split, n_maps=n_maps)
+                for split in cells.splits(dataset)
+            ]
+            values = [100 * o.result["accuracy"] for o in outcomes if o is not None]
+            if len(values) < len(outcomes):
+                means.append(None)
+                errors.append(None)
+            else:
+                means.append(float(np.mean(values)))
+                errors.append(float(np.std(values, ddof=1) / np.sqrt(len(values))))
+        series.append({"name": name, "mean": means, "error": errors})
+    return {
+        "id": table.id,
+        "title": f"{table.title}: {dataset}",
+        "caption": table.caption,
+        "x_title": "number of maps K",
+        "y_title": "mean per-class accuracy (%)",
+        "x": table.more["n_maps"],
+        "series": series,
+        "skipped": skipped,
+    }
+
+
+def _galleries(
+    cells: Cells, table: PaperTable, pictures: Mapping[str, Path]
+) -> list[dict[str, Any]]:
+    galleries = []
+    dataset = table.more["dataset"]
+    for name in table.more["embeddings"]:
+        if cells.lacking(dataset, (name,)):
+            continue
+        for column in table.columns:
+            outcome = cells.final(dataset, column.recipe, (name,), STANDARD)
+            if outcome is None:
+                continue
+            usage = outcome.result["map_usage"][-1]
+            maps = []
+            for number, images in enumerate(outcome.result["top_images"]):
+                shown = [
+                    {**image, "path": _picture(pictures.get(dataset), image)} for image in images
+                ]
+                share = usage[number] if len(usage) == len(outcome.result["top_images"]) else None
+                maps.append({"number": number, "share": share, "images": shown})
+            galleries.append(
+                {
+                    "id": f"{table.id}-{name}-{column.name}",
+                    "title": f"{dataset}, {name}, {column.name}",
+                    "caption": table.caption,
+                    "maps": maps,
+                }
+            )
+    return galleries
+
+
+def _picture(folder: Path | None, image: Mapping[str, Any]) -> str | None:
+    """Path of an image's picture, or None if there is none."""
+    if folder is None or not image["name"]:
+        return None
+    path = folder / image["name"]
+    return str(path) if path.is_file() else None
+
+
+def _add_details(
+    summary: dict[str, Any], cells: Cells, dataset: str, embedding: str, recipe: str
+) -> None:
+    """Usage of the maps over time, per-class accuracy and confusions of one model."""
+    if cells.lacking(dataset, (embedding,)):
+        return
+    outcome = cells.final(dataset, recipe, (embedding,), STANDARD)
+    if outcome is None:
+        return
+    result = outcome.result
+    title = f"{dataset}, {embedding}, {recipe}"
+    summary["usage"].append(
+        {"title": title, "n_maps": result["maps_by_epoch"], "map_usage": result["map_usage"]}
+    )
+    if recipe == "LatEm":
+        summary["per_class"].append({"title": title, "accuracies": result["per_class"]})
+        summary["confusion"].append(
+            {
+                "title": title,
+                "classes": list(result["per_class"]),
+                "matrix": result["confusion"],
+            }
+        )
+
+
+def rows_of(summary: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """Header and rows of `results.csv`."""
+    header = [
+        "table", "row", "group", "column", "ours", "standard_error", "paper", "difference",
+        "status", "note",
+    ]  # fmt: skip
+    rows: list[list[Any]] = []
+    for table in summary["tables"]:
+        for name, line in zip(table["rows"], table["cells"], strict=True):
+            for (group, column), cell in zip(table["columns"], line, strict=True):
+                if cell["status"] == "none":
+                    continue
+                ours, paper = cell["ours"], cell["paper"]
+                known = ours is not None and paper is not None
+                rows.append(
+                    [
+                        table["id"], name, group, column, _short(ours), _short(cell["error"]),
+                        _short(paper), _short(ours - paper) if known else "", cell["status"],
+                        cell["note"],
+                    ]
+                )  # fmt: skip
+    for curve in summary["curves"]:
+        for series in curve["series"]:
+            for x, mean, error in zip(curve["x"], series["mean"], series["error"], strict=True):
+                rows.append(
+                    [curve["id"], series["name"], "K", x, _short(mean), _short(error), "", "", "ok",
+                     ""]
+                )  # fmt: skip
+    return header, rows
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}".rstrip("0").rstrip(".")

@@ -1,0 +1,393 @@
+"""The paper's tables: their data, the runner, and what it leaves behind."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from latem import ClassEmbeddings, make_latent_world, write_folder
+from latem.cli import app
+from latem.datasets import random_class_splits
+from latem.experiments.cells import Cells
+from latem.experiments.estimate import reference_seconds
+from latem.experiments.fits import Fit, class_table, digest_dataset, run_fit
+from latem.experiments.runner import reproduce
+from latem.experiments.store import Store
+from latem.experiments.tables import PaperDataset, Recipe, read_datasets, read_recipes, read_tables
+from latem.metrics import mean_class_accuracy
+
+
+def small_world(seed, embeddings):
+    """A dataset with five splits and several class tables that all mean something."""
+    world = make_latent_world(n_seen=16, n_unseen=5, n_images=6, n_features=12, random_state=seed)
+    table = world.embeddings["att"]
+    rng = np.random.default_rng(seed)
+    tables = {
+        name: ClassEmbeddings(table.names, table.vectors @ rng.normal(size=(8, 6)), name=name)
+        for name in embeddings
+    }
+    world = replace(world, images=np.array([f"{i}.png" for i in range(len(world.labels))]))
+    if "att" in tables:
+        tables["att"] = replace_vectors(table, table.vectors - table.vectors.min())
+    return replace(world, embeddings=tables)
+
+
+def replace_vectors(table, vectors):
+    columns = [f"trait {i}" for i in range(vectors.shape[1])]
+    return ClassEmbeddings(table.names, vectors, name="att", columns=columns)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A folder with CUB and Dogs, without AWA."""
+    folder = tmp_path_factory.mktemp("data")
+    write_folder(small_world(0, ["att", "glo", "hie"]), folder / "cub")
+    write_folder(small_world(1, ["w2v", "hie"]), folder / "dogs")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def done(data, tmp_path_factory):
+    out = tmp_path_factory.mktemp("run") / "out"
+    return reproduce(data, out, n_epochs=2, n_jobs=2), out
+
+
+def table_of(summary, name):
+    return next(table for table in summary["tables"] if table["id"] == name)
+
+
+def cell_of(summary, name, row, group, column):
+    table = table_of(summary, name)
+    line = table["cells"][table["rows"].index(row)]
+    return line[table["columns"].index([group, column])]
+
+
+# -- the data ---------------------------------------------------------------------------------
+
+
+def test_tables_hold_the_published_numbers():
+    tables = read_tables()
+    assert list(tables)[:2] == ["table1", "table2"]
+    assert len(tables) == 10
+    by_place = {(c.dataset, c.name): c.published for c in tables["table2"].columns}
+    assert by_place["CUB", "LatEm"]["att"] == 45.5
+    assert by_place["Dogs", "SJE"] == {"w2v": 19.6, "glo": 17.8, "hie": 24.3}
+    numbers = {name: sum(len(c.published) for c in t.columns) for name, t in tables.items()}
+    assert numbers["table2"] == numbers["table4"] == numbers["table5_right"] == 22
+    assert numbers["table3"] == 10
+    assert numbers["appendix_a"] == 45
+    assert numbers["appendix_b"] == 40
+    right = {(c.dataset, c.name): c.published for c in tables["table5_right"].columns}
+    five = {(c.dataset, c.name): c.published for c in tables["table4"].columns}
+    for dataset in ("CUB", "AWA", "Dogs"):  # the paper gives these numbers twice
+        assert right[dataset, "CV"] == five[dataset, "LatEm"]
+
+
+def test_recipes_are_models_that_can_be_made():
+    world = small_world(0, ["att"])
+    for recipe in read_recipes().values():
+        given = {**recipe.params, **{k: v[0] for k, v in {**recipe.tune, **recipe.grid}.items()}}
+        if given.get("learning_rate") == "dataset":
+            given["learning_rate"] = 0.1
+        fit = Fit.of(
+            dataset="CUB", split="standard", part="all", embeddings=("att",), model=recipe.model,
+            params=given, seed=0,
+        )  # fmt: skip
+        from latem.experiments.fits import make_model
+
+        make_model(fit, world.embeddings["att"], given, world.split().val)._validate_params()
+
+
+# -- the numbers ------------------------------------------------------------------------------
+
+
+def test_numbers_are_those_of_the_models_trained_by_hand(done):
+    from latem import ESZSLCV, LatEm
+
+    result, _ = done
+    world = small_world(0, ["att", "glo", "hie"])
+    X, y = world.training()
+    cell = cell_of(result.summary, "table2", "glo", "CUB", "LatEm")
+    n_maps = int(cell["note"].removeprefix("K = "))
+    scores = {}
+    for k in (2, 4, 6, 8, 10):
+        model = LatEm(world.embeddings["glo"], n_maps=k, n_epochs=2, random_state=0)
+        scores[k] = model.fit(*world.training(val=False)).score(*world.validation())
+    assert n_maps == max(scores, key=scores.get)
+    model = LatEm(world.embeddings["glo"], n_maps=n_maps, n_epochs=2, random_state=0).fit(X, y)
+    assert cell["ours"] == pytest.approx(100 * model.score(*world.testing()))
+    star = ESZSLCV(
+        world.embeddings["att"], cv=list(world.split().val), feature_scaling=None,
+        gammas=10.0 ** np.arange(-3, 6), random_state=0,
+    ).fit(X, y)  # fmt: skip
+    cell = cell_of(result.summary, "appendix_a", "att", "CUB", "ESZSL*")
+    assert cell["ours"] == pytest.approx(100 * star.score(*world.testing()))
+
+
+def test_five_splits_are_averaged(done):
+    result, _ = done
+    cell = cell_of(result.summary, "table4", "hie", "Dogs", "LatEm")
+    one = cell_of(result.summary, "table2", "hie", "Dogs", "LatEm")
+    assert cell["error"] > 0
+    assert len(cell["note"].split(",")) == 5
+    assert cell["note"].startswith(one["note"])
+
+
+def test_late_fusion_is_the_mean_of_scores(done, data):
+    from latem import SJE, LateFusion, read_folder
+
+    result, _ = done
+    cub = read_folder(data / "cub")
+    models = []
+    for name in ("glo", "hie"):
+        best = (-1.0, None)
+        for rate in (0.01, 0.1, 1.0):
+            model = SJE(cub.embeddings[name], learning_rate=rate, n_epochs=2, random_state=0)
+            score = model.fit(*cub.training(val=False)).score(*cub.validation())
+            best = max(best, (score, rate), key=lambda pair: pair[0])
+        models.append((name, model.set_params(learning_rate=best[1])))
+    fused = LateFusion(models).fit(*cub.training())
+    cell = cell_of(result.summary, "appendix_b", "glo hie", "CUB", "cmb SJE")
+    assert cell["ours"] == pytest.approx(100 * fused.score(*cub.testing()))
+
+
+def test_early_fusion_is_unit_tables_side_by_side():
+    world = small_world(0, ["att", "glo", "hie"])
+    table = class_table(world, ("att", "glo", "hie"))
+    for columns in (slice(0, 8), slice(8, 14), slice(14, 20)):  # all weigh the same
+        np.testing.assert_allclose(np.linalg.norm(table.vectors[:, columns], axis=1), 1)
+
+
+def test_what_is_missing_is_skipped_by_name(done):
+    result, _ = done
+    cell = cell_of(result.summary, "table2", "w2v", "CUB", "LatEm")
+    assert cell["ours"] is None
+    assert cell["status"] == "skipped"
+    assert cell["note"] == "skipped: no w2v in CUB"
+    assert cell["paper"] == 31.8
+    awa = cell_of(result.summary, "table2", "att", "AWA", "SJE")
+    assert awa["note"].startswith("skipped: no AWA in")
+    none = cell_of(result.summary, "table2", "att", "Dogs", "SJE")
+    assert none["status"] == "none"
+    assert any("no AWA in" in note for note in result.summary["notes"])
+    assert result.summary["curves"][0]["skipped"] == ["w2v skipped: no w2v in CUB"]
+
+
+def test_statistics_are_counted(done):
+    result, _ = done
+    line = table_of(result.summary, "table1")["cells"][0]
+    assert [cell["ours"] for cell in line] == [126, 21, 96, 16, 30, 5]
+
+
+def test_a_model_that_several_tables_need_is_trained_once(data, tmp_path):
+    together = reproduce(data, tmp_path / "a", ["table2", "table5_left"], n_epochs=1)
+    pruned = 3 + 2
+    alone = reproduce(data, tmp_path / "b", ["table2"], n_epochs=1)
+    assert together.n_trained == alone.n_trained + pruned
+    again = reproduce(data, tmp_path / "b", ["table2"], n_epochs=1)
+    assert (again.n_trained, again.n_kept) == (0, alone.n_trained)
+
+
+def test_choices_do_not_look_at_test_classes(data, tmp_path):
+    """Shuffled test labels change accuracies, and nothing that was trained."""
+    world = small_world(0, ["glo"])
+    labels = world.labels.copy()
+    rows = world.rows(world.split().test)
+    labels[rows] = np.random.default_rng(0).permutation(labels[rows])
+    keys = []
+    for name, dataset in (("a", world), ("b", replace(world, labels=labels))):
+        store = Store(tmp_path / name, {"CUB": "the same"})
+        recipe = Recipe("r", "LatEm", {"n_epochs": 2}, {}, {"n_maps": [1, 2, 3]})
+        paper = {"CUB": PaperDataset("CUB", (), 0.1)}
+        cells = Cells({"CUB": dataset}, paper, {"r": recipe}, store)
+        while True:
+            cells.forget()
+            cells.accuracy("CUB", "r", ("glo",), "", "standard")
+            if not cells.missing:
+                break
+            for fit in cells.missing:
+                store.put(fit, run_fit(fit, dataset))
+        keys.append(list(cells.used))
+    assert keys[0] == keys[1]
+
+
+# -- the run folder ---------------------------------------------------------------------------
+
+
+def test_files_of_a_run(done):
+    result, out = done
+    assert {"report.html", "results.csv", "results.json", "run.json", "cells"} <= {
+        path.name for path in out.iterdir()
+    }
+    stored = json.loads((out / "results.json").read_text())
+    assert stored["tables"] == result.summary["tables"]
+    lines = (out / "results.csv").read_text().splitlines()
+    assert lines[0].startswith("table,row,group,column,ours,standard_error,paper,difference")
+    assert any(line.startswith("table2,att,CUB,LatEm,") for line in lines)
+    run = json.loads((out / "run.json").read_text())
+    assert run["trained"] == result.n_trained > 100
+    assert run["ratio_to_numpy"] > 0
+    page = (out / "report.html").read_text()
+    assert "no w2v in CUB" in page
+
+
+def test_same_bytes_whatever_the_number_of_jobs(data, done, tmp_path):
+    _, out = done
+    reproduce(data, tmp_path / "one", n_epochs=2, n_jobs=1)
+    for name in ("results.json", "results.csv", "report.html"):
+        assert (tmp_path / "one" / name).read_bytes() == (out / name).read_bytes(), name
+
+
+def test_killed_and_continued(data, done, tmp_path):
+    _, out = done
+    command = [
+        sys.executable, "-m", "latem", "reproduce", "--data", str(data), "--out",
+        str(tmp_path / "killed"), "--epochs", "2", "--jobs", "2",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    cells = tmp_path / "killed" / "cells"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and len(list(cells.glob("*.json"))) < 8:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    finished = len(list(cells.glob("*.json")))
+    assert 8 <= finished < 100
+    assert not (tmp_path / "killed" / "run.json").exists()
+    again = reproduce(data, tmp_path / "killed", n_epochs=2)
+    assert again.n_kept == finished
+    for name in ("results.json", "results.csv", "report.html"):
+        assert (tmp_path / "killed" / name).read_bytes() == (out / name).read_bytes(), name
+
+
+def test_other_data_is_not_taken_for_the_old(data, tmp_path):
+    copy = tmp_path / "data"
+    shutil.copytree(data, copy)
+    first = reproduce(copy, tmp_path / "out", ["table2"], n_epochs=1)
+    other = small_world(5, ["att", "glo", "hie"])
+    shutil.rmtree(copy / "cub")
+    write_folder(other, copy / "cub")
+    second = reproduce(copy, tmp_path / "out", ["table2"], n_epochs=1)
+    assert 0 < second.n_trained < first.n_trained  # the dogs are still good
+    assert digest_dataset(other) != digest_dataset(small_world(0, ["att", "glo", "hie"]))
+
+
+def test_splits_are_drawn_where_there_are_none(tmp_path):
+    world = small_world(0, ["glo"])
+    standard = world.split()
+    write_folder(replace(world, splits={"standard": standard}), tmp_path / "data" / "cub")
+    result = reproduce(tmp_path / "data", tmp_path / "out", ["table4"], n_epochs=1)
+    assert cell_of(result.summary, "table4", "glo", "CUB", "LatEm")["error"] is not None
+    sizes = len(standard.train), len(standard.val), len(standard.test)
+    drawn = random_class_splits(standard.train + standard.val + standard.test, sizes, n=4)
+    assert all(len(split.test) == 5 for split in drawn)
+
+
+def test_step_sizes_can_be_chosen(data, tmp_path):
+    result = reproduce(data, tmp_path, ["table5_left"], n_epochs=1, select_learning_rate=True)
+    assert "chosen on the val classes" in result.summary["settings"]["LatEm's step"]
+
+
+def test_galleries_show_pictures_that_are_there(data, tmp_path):
+    from PIL import Image
+
+    copy = tmp_path / "data"
+    shutil.copytree(data, copy)
+    world = small_world(0, ["glo"])
+    assert world.images is not None
+    name = str(world.images[world.rows(world.split().test)][0])
+    picture = copy / "cub" / "images" / name
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (30, 20), "red").save(picture, format="PNG")
+    result = reproduce(copy, tmp_path / "out", ["figure2"], n_epochs=1)
+    galleries = result.summary["galleries"]
+    assert [g["title"] for g in galleries][:2] == [
+        "CUB, glo, cross-validation", "CUB, glo, pruning"
+    ]  # fmt: skip
+    for gallery in galleries:
+        for one in gallery["maps"]:
+            names = [image["name"] for image in one["images"]]
+            assert len(names) == len(set(names)) == 8
+            assert all(
+                (image["path"] is not None) == (image["name"] == name) for image in one["images"]
+            )
+
+
+def test_estimate_follows_visits_and_maps():
+    cost = {
+        "model": "LatEm", "n_images": 100, "n_features": 64, "n_dimensions": 32, "n_classes": 10,
+        "maps": [4, 4], "violation_rate": [0.5, 0.5],
+    }  # fmt: skip
+    once = reference_seconds([cost])
+    assert reference_seconds([cost, cost]) == pytest.approx(2 * once)
+    assert reference_seconds([{**cost, "n_images": 1000}]) == pytest.approx(10 * once)
+
+
+# -- the command ------------------------------------------------------------------------------
+
+
+def test_command_line(data, tmp_path):
+    run = CliRunner().invoke(
+        app,
+        ["reproduce", "table2", "--data", str(data), "--out", str(tmp_path / "o"), "--epochs", "1"],
+    )
+    assert run.exit_code == 0, run.output
+    assert "Table 2" in run.output
+    assert "models trained" in run.output
+    assert "skipped (31.8)" in run.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "code"),
+    [
+        (["table9", "--data", "DATA"], "The paper has no 'table9' here", 1),
+        (["--data", "EMPTY"], "None of the paper's datasets is here", 1),
+        (["--data", "DATA", "--dataset", "Cats=x"], "The paper has no dataset 'Cats'", 1),
+        (["--data", "DATA", "--dataset", "CUB=nowhere"], "nowhere is not a dataset folder", 1),
+        (["--data", "DATA", "--dataset", "CUB"], "--dataset takes KEY=FOLDER", 2),
+        (["--data", "DATA", "--pictures", "CUB=nowhere"], "no folder nowhere with pictures", 1),
+    ],
+)
+def test_misuse(arguments, message, code, data, tmp_path):
+    places = {"DATA": str(data), "EMPTY": str(tmp_path)}
+    arguments = [places.get(a, a) for a in arguments]
+    run = CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path / "out")])
+    assert run.exit_code == code
+    assert message in " ".join(run.output.split())
+
+
+def test_a_folder_with_other_things_is_left_alone(data, tmp_path):
+    (tmp_path / "precious.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="holds no earlier run"):
+        reproduce(data, tmp_path, ["table1"])
+
+
+def test_known_datasets():
+    assert {key: d.learning_rate for key, d in read_datasets().items()} == {
+        "CUB": 0.1, "AWA": 0.001, "Dogs": 0.01
+    }  # fmt: skip
+
+
+def test_scores_are_kept_and_read_back(tmp_path):
+    world = small_world(0, ["glo"])
+    fit = Fit.of(
+        dataset="CUB", split="standard", part="all", embeddings=("glo",), model="ESZSL", params={},
+        seed=0,
+    )  # fmt: skip
+    outcome = run_fit(fit, world)
+    Store(tmp_path, {"CUB": "x"}).put(fit, outcome)
+    again = Store(tmp_path, {"CUB": "x"}).get(fit)
+    assert again.result == outcome.result
+    np.testing.assert_array_equal(again.scores, outcome.scores)
+    y = world.testing()[1]
+    named = np.array(sorted(set(y)))[again.scores.argmax(axis=1)]
+    assert mean_class_accuracy(y, named) == outcome.result["accuracy"]
+    assert Store(tmp_path, {"CUB": "y"}).get(fit) is None
