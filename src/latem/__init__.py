@@ -26,7 +26,10 @@ if TYPE_CHECKING:
         train_word_vectors,
         word_embeddings,
     )
+    from latem.embeddings.describe import Description
+    from latem.explain import Explanation, explain_predictions
     from latem.fusion import LateFusion
+    from latem.galleries import map_overlap, map_profiles, top_images
     from latem.metrics import (
         confusion_matrix,
         mean_class_accuracy,
@@ -70,7 +73,10 @@ _HOMES = {
         "train_word_vectors",
         "word_embeddings",
     ),
+    "latem.embeddings.describe": ("Description",),
+    "latem.explain": ("Explanation", "explain_predictions"),
     "latem.fusion": ("LateFusion",),
+    "latem.galleries": ("map_overlap", "map_profiles", "top_images"),
     "latem.metrics": (
         "confusion_matrix",
         "mean_class_accuracy",
@@ -108,7 +114,9 @@ __all__ = [
     "ClassEmbeddings",
     "ConSE",
     "DeViSE",
+    "Description",
     "EpochInfo",
+    "Explanation",
     "FileFormatError",
     "HeldOutSearch",
     "LatEm",
@@ -121,16 +129,20 @@ __all__ = [
     "__version__",
     "as_class_embeddings",
     "confusion_matrix",
+    "explain_predictions",
     "hierarchy_embeddings",
     "load",
     "load_emoji",
     "make_latent_world",
+    "map_overlap",
+    "map_profiles",
     "mean_class_accuracy",
     "per_class_accuracy",
     "random_class_splits",
     "read_attributes",
     "read_folder",
     "text_embeddings",
+    "top_images",
     "top_k_accuracy",
     "train_word_vectors",
     "word_embeddings",

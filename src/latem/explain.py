@@ -1,86 +1,220 @@
-"""Looking into a model: which images each map likes best."""
+"""Why an image was given a class, and what each map has learned.
+
+A score is a sum over the dimensions of the class vector, xᵀ W_k y = Σ_a (xᵀ W_k)_a y_a. With
+attributes, each term says how much one attribute spoke for the class.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from latem.models.eszsl import ESZSL
 from latem.models.ranking import RankingModel
-from latem.models.scoring import best_k
+from latem.models.tabled import TableClassifier
+from latem.models.wsabie import WSABIE
+
+_EXPLAINED = "LatEm, SJE, ALE, DeViSE, WSABIE, ESZSL and ESZSLCV"
 
 
 @dataclass(frozen=True)
-class TopImage:
-    """An image that a map scores highly.
+class Explanation:
+    """Why one image was named as it was, against the runner-up.
 
     Attributes
     ----------
-    row : int
-        Its row in the features.
-    named : class name
-        The class for which the map scores it highest.
-    score : float
-        xᵀ W_k y.
+    named, runner_up : class name
+    score, runner_up_score : float
+    map, runner_up_map : int
+        Number of the map that scored each of them best.
+    map_lead : float or None
+        By how much that map beat the next best one, for the class named; None with one map.
+    contributions : Series
+        What each dimension adds to the lead over the runner-up, largest first; they add up to
+        ``score - runner_up_score``.
     """
 
-    row: int
     named: Any
+    runner_up: Any
     score: float
+    runner_up_score: float
+    map: int
+    runner_up_map: int
+    map_lead: float | None
+    contributions: pd.Series = field(repr=False)
+
+    @property
+    def lead(self) -> float:
+        """``score - runner_up_score``."""
+        return self.score - self.runner_up_score
+
+    def top(self, n: int = 10) -> pd.Series:
+        """The n contributions of largest size, of either sign, largest first."""
+        sizes = self.contributions.abs().sort_values(ascending=False, kind="stable")
+        return self.contributions[sizes.index[:n]].sort_values(ascending=False, kind="stable")
+
+    def text(self, n: int = 10) -> str:
+        """The explanation in words."""
+        maps = "" if self.map_lead is None else (
+            f" by map {self.map}, {self.map_lead:.3g} ahead of the next best map"
+        )  # fmt: skip
+        lines = [
+            f"{self.named}: {self.score:.3g}{maps}",
+            f"runner-up {self.runner_up}: {self.runner_up_score:.3g}; the lead of {self.lead:.3g} "
+            f"comes from",
+        ]
+        shown = self.top(n)
+        width = max(len(str(name)) for name in shown.index)
+        lines += [f"  {name!s:<{width}}  {value:+.3g}" for name, value in shown.items()]
+        rest = self.lead - math.fsum(shown)
+        if len(shown) < len(self.contributions):
+            left = f"the other {len(self.contributions) - len(shown)}"
+            lines.append(f"  {left:<{width}}  {rest:+.3g}")
+        return "\n".join(lines)
+
+    def plot(self, path: str | PathLike[str], n: int = 15) -> None:
+        """Draw the n largest contributions as bars, as a picture of the path's type."""
+        from latem.storage import atomic_path
+
+        figure = self._figure(n)
+        suffix = str(path).rsplit(".", 1)[-1]
+        with atomic_path(path) as temporary, open(temporary, "wb") as file:
+            figure.savefig(file, format=suffix, dpi=150)
+
+    def _figure(self, n: int) -> Any:
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise ImportError("Plots need matplotlib: pip install matplotlib.") from None
+        shown = self.top(n)[::-1]
+        figure = Figure(figsize=(7, 1.2 + 0.28 * len(shown)), layout="constrained")
+        axes = figure.subplots()
+        colours = ["#1b7f5c" if value >= 0 else "#b4442e" for value in shown]
+        axes.barh([str(name) for name in shown.index], shown.to_numpy(), color=colours)
+        axes.axvline(0, color="#555555", linewidth=0.8)
+        axes.set_xlabel(f"contribution to the lead of {self.named} over {self.runner_up}")
+        axes.spines[["top", "right"]].set_visible(False)
+        return figure
 
 
-def top_images(
-    model: RankingModel, X: Any, classes: Any = "unseen", *, n: int = 8
-) -> list[list[TopImage]]:
-    """Images that each map scores highest, for any of some classes (the paper's Figure 2).
-
-    All pairs of image and class are ranked under each map W_k alone; an image that comes up for
-    several classes is kept where it scores highest.
+def explain_predictions(
+    model: TableClassifier, X: Any, classes: Any = "unseen", *, against: Sequence[Any] | None = None
+) -> list[Explanation]:
+    """Why images are named as they are.
 
     Parameters
     ----------
-    model : fitted LatEm, SJE, ALE or DeViSE
+    model : fitted LatEm, SJE, ALE, DeViSE, WSABIE, ESZSL or ESZSLCV, or a search over them
     X : array-like of shape (n_samples, n_features)
     classes
-        Which classes to consider; see `decision_function`.
-    n : int
-        Images per map, at most as many as there are.
+        Which classes may be the answer, at least two; see `decision_function`.
+    against : sequence of class names, one per image, optional
+        Compare with these instead of the runner-up: "why not …?"
 
     Returns
     -------
-    list, one entry per map, of lists of TopImage, best first
+    list of Explanation, one per image
 
     Examples
     --------
-    >>> from latem import LatEm, make_latent_world, top_images
+    >>> from latem import LatEm, explain_predictions, make_latent_world
     >>> world = make_latent_world(random_state=0)
     >>> model = LatEm(world.embeddings["att"], n_maps=2, random_state=0).fit(*world.training())
     >>> X, y = world.testing()
-    >>> [len(images) for images in top_images(model, X, n=5)]
-    [5, 5]
+    >>> why = explain_predictions(model, X[:1])[0]
+    >>> bool(abs(why.contributions.sum() - why.lead) < 1e-9)
+    True
     """
-    if not isinstance(model, RankingModel):
-        raise TypeError(f"Only models with maps have images per map, not {type(model).__name__}.")
-    check_is_fitted(model)
-    if n < 1:
-        raise ValueError(f"n must be at least 1, but is {n}.")
+    model = inner_model(model)
     X = model._check_images(X)
     chosen = model._candidates(classes)
-    best = np.empty((len(model.maps_), len(X)), model.dtype_)  # score of each image's best class
-    named = np.empty(best.shape, np.intp)
-    scorer = model._map_scorer(model.maps_, chosen.vectors, len(X))
+    if len(chosen.names) < 2:
+        raise ValueError("An explanation compares two classes; name at least two candidates.")
+    if against is not None and len(against) != len(X):
+        raise ValueError(f"against names {len(against)} classes for {len(X)} images.")
+    places = {name: i for i, name in enumerate(chosen.names.tolist())}
+    columns = model.class_table_._column_list()
+    maps = _maps(model)
+    vectors = chosen.vectors.astype(np.float64)
+    explanations = []
+    for row in range(len(X)):
+        features = model.scaler_.transform(X[row : row + 1], np.float64)[0]
+        projected = _projected(model, features, maps)  # (n_maps, n_dimensions)
+        by_map = projected @ vectors.T  # (n_maps, n_classes)
+        order = np.argsort(-by_map.max(axis=0), kind="stable")
+        best = int(order[0])
+        if against is None:
+            other = int(order[1])
+        elif against[row] in places:
+            other = places[against[row]]
+        else:
+            raise ValueError(f"{against[row]!r} is not among the candidates.")
+        if other == best:
+            other = int(order[1])
+        explanations.append(
+            _compare(projected, by_map, vectors, chosen.names, columns, best, other)
+        )
+    return explanations
 
-    def work(rows: slice, features: np.ndarray) -> None:
-        for k in range(len(model.maps_)):
-            scores = scorer.map_scores(features, k)
-            named[k, rows] = scores.argmax(axis=1)
-            best[k, rows] = scores.max(axis=1)
 
-    model._each_block(X, len(chosen.names), work)
-    places = best_k(best, min(n, len(X)))
-    return [
-        [TopImage(int(row), chosen.names[named[k, row]], float(best[k, row])) for row in places[k]]
-        for k in range(len(places))
-    ]
+def _compare(
+    projected: np.ndarray,
+    by_map: np.ndarray,
+    vectors: np.ndarray,
+    names: np.ndarray,
+    columns: list[str],
+    best: int,
+    other: int,
+) -> Explanation:
+    i, j = int(by_map[:, best].argmax()), int(by_map[:, other].argmax())
+    terms = projected[i] * vectors[best]
+    other_terms = projected[j] * vectors[other]
+    contributions = pd.Series(terms - other_terms, index=columns, dtype=np.float64)
+    ranked = np.sort(by_map[:, best])[::-1]
+    return Explanation(
+        named=names[best],
+        runner_up=names[other],
+        score=math.fsum(terms),
+        runner_up_score=math.fsum(other_terms),
+        map=i,
+        runner_up_map=j,
+        map_lead=float(ranked[0] - ranked[1]) if len(ranked) > 1 else None,
+        contributions=contributions.sort_values(ascending=False, kind="stable"),
+    )
+
+
+def inner_model(model: Any) -> Any:
+    """The model itself, or what a search over parameters has chosen."""
+    check_is_fitted(model)
+    return getattr(model, "best_model_", model)
+
+
+def _maps(model: Any) -> np.ndarray:
+    """Bilinear maps of a model, (n_maps, n_features, n_dimensions), in float64."""
+    if isinstance(model, RankingModel):
+        return model.maps_.astype(np.float64)
+    if isinstance(model, ESZSL):
+        return model.map_.astype(np.float64)[None]
+    if isinstance(model, WSABIE):
+        return (model.image_map_.T.astype(np.float64) @ model.class_map_)[None]
+    raise TypeError(
+        f"{type(model).__name__} does not add up its scores over the dimensions of the class "
+        f"vector; explanations are for {_EXPLAINED}."
+    )
+
+
+def _projected(model: Any, features: np.ndarray, maps: np.ndarray) -> np.ndarray:
+    """W_kᵀ x for every map, of unit length where the model compares directions."""
+    projected = features @ maps
+    if getattr(model, "normalize_projection", False):
+        lengths = np.linalg.norm(projected, axis=1, keepdims=True)
+        lengths[lengths == 0] = 1
+        projected = projected / lengths
+    return projected

@@ -48,8 +48,8 @@ class Reproduction:
     seconds : float
         Wall time of this run.
     ratio : float or None
-        Time of plain NumPy for the same SGD trainings, estimated, over the time they took, one
-        thread each; None if there were none.
+        Processor time of plain NumPy for the same SGD trainings, estimated, over that which they
+        took, one thread each; None if there were none.
     """
 
     summary: dict[str, Any]

@@ -14,6 +14,7 @@ import numpy as np
 
 from latem.experiments.cells import STANDARD, Cells, Number
 from latem.experiments.tables import PaperTable
+from latem.galleries import picture_path
 
 _COUNTS = (
     ("images", "in all"), ("classes", "in all"), ("seen_images", "train and val"),
@@ -227,7 +228,8 @@ def _galleries(
             maps = []
             for number, images in enumerate(outcome.result["top_images"]):
                 shown = [
-                    {**image, "path": _picture(pictures.get(dataset), image)} for image in images
+                    {**image, "path": picture_path(pictures.get(dataset), image["name"])}
+                    for image in images
                 ]
                 share = usage[number] if len(usage) == len(outcome.result["top_images"]) else None
                 maps.append({"number": number, "share": share, "images": shown})
@@ -240,14 +242,6 @@ def _galleries(
                 }
             )
     return galleries
-
-
-def _picture(folder: Path | None, image: Mapping[str, Any]) -> str | None:
-    """Path of an image's picture, or None if there is none."""
-    if folder is None or not image["name"]:
-        return None
-    path = folder / image["name"]
-    return str(path) if path.is_file() else None
 
 
 def _add_details(

@@ -1,0 +1,5 @@
+"""Reports: a summary as plain data → one HTML file that needs nothing else."""
+
+from latem.report.page import write_gallery, write_report
+
+__all__ = ["write_gallery", "write_report"]

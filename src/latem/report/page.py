@@ -1,0 +1,131 @@
+"""A summary → an HTML page.
+
+The page is one file without scripts and without anything to be fetched: it can be mailed, printed
+and opened in ten years. Numbers are made into words here; templates only place them. A section
+without content is left out. The same summary gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from os import PathLike
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from latem import __version__
+from latem.report import sections
+from latem.report.names import label
+from latem.report.pictures import missing_pillow
+from latem.report.sections import Item, Page, Part
+from latem.storage import write_text
+from latem.wording import some
+
+_PARTS: dict[str, tuple[str, Callable[[Item, Page], Part]]] = {
+    "tables": ("Tables", sections.table_part),
+    "curves": ("Curves", sections.curve_part),
+    "galleries": ("Images per map", sections.gallery_part),
+    "usage": ("Use of the maps", sections.usage_part),
+    "per_class": ("Accuracy per class", sections.per_class_part),
+    "confusion": ("Confusions", sections.confusion_part),
+    "datasets": ("Datasets", sections.dataset_part),
+}
+_KEYS = ("title", "subtitle", "version", "notes", *_PARTS, "settings")
+
+
+def write_report(summary: Item, path: str | PathLike[str]) -> None:
+    """Write a comparison with the paper as one HTML file.
+
+    Parameters
+    ----------
+    summary : mapping
+        `title`, and any of `subtitle`, `version`, `notes`, `settings`, `datasets`, `tables`,
+        `curves`, `usage`, `per_class`, `confusion` and `galleries`. Numbers in tables and curves
+        are in the unit they are shown in (percent, not shares); accuracies per class and shares
+        of maps are between 0 and 1.
+    path : path of the file
+        Written atomically; an existing file is replaced.
+    """
+    sections.check("a summary", summary, "title")
+    unknown = sorted(set(summary) - set(_KEYS))
+    if unknown:
+        raise ValueError(
+            f"write_report got a summary with unknown parts {some(unknown)}; "
+            f"it may have {', '.join(_KEYS)}."
+        )
+    page = Page("overview", "settings", *_PARTS)
+    parts = {
+        key: [build(item, page) for item in summary.get(key) or ()]
+        for key, (_, build) in _PARTS.items()
+    }
+    settings = dict(summary.get("settings") or {})
+    contents: list[tuple[str, str, list[Part]]] = []
+    contents += [("overview", "At a glance", [])] if parts["tables"] else []
+    contents += [(key, title, parts[key]) for key, (title, _) in _PARTS.items() if parts[key]]
+    contents += [("settings", "Settings", [])] if settings else []
+    text = _render(
+        "report.html.j2",
+        title=summary["title"],
+        subtitle=summary.get("subtitle") or "",
+        version=summary.get("version") or __version__,
+        notes=list(summary.get("notes") or ()),
+        contents=contents,
+        settings=settings,
+        tables=parts["tables"],
+    )
+    write_text(path, text)
+
+
+def write_gallery(
+    galleries: Sequence[Item],
+    path: str | PathLike[str],
+    *,
+    title: str,
+    notes: Sequence[str] = (),
+) -> None:
+    """Write galleries of images per map as one HTML file.
+
+    Parameters
+    ----------
+    galleries : sequence of mapping
+        Each with `id`, `title`, `caption` and `maps`; a map has `number`, `share`, `images`
+        and perhaps `notes`, lines about it; an image has `name`, `class`, `named`, `score` and
+        `path`.
+    path : path of the file
+        Written atomically; an existing file is replaced.
+    title : str
+        Title of the page.
+    notes : sequence of str
+        Remarks for its top.
+    """
+    page = Page()
+    shown = [sections.gallery_part(gallery, page) for gallery in galleries]
+    text = _render(
+        "gallery.html.j2",
+        title=title,
+        subtitle="",
+        version=__version__,
+        notes=list(notes),
+        contents=[(item["anchor"], item["title"], []) for item in shown],
+        galleries=shown,
+    )
+    write_text(path, text)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("latem.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["class_label"] = label
+    return environment
+
+
+def _render(template: str, **context: Any) -> str:
+    text = _environment().get_template(template).render(pillow=missing_pillow(), **context)
+    return text.encode("utf-8", "replace").decode("utf-8")  # names of files may not be Unicode
