@@ -17,6 +17,7 @@ from latem.cli_embed import app as embed_app
 from latem.cli_gallery import gallery
 from latem.cli_reproduce import reproduce
 from latem.cli_tools import failures
+from latem.cli_train import predict, train
 
 if TYPE_CHECKING:
     from latem.demo import DemoResult
@@ -31,6 +32,8 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(embed_app, name="embed")
+app.command()(train)
+app.command()(predict)
 app.command()(reproduce)
 app.command()(gallery)
 

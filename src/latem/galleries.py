@@ -217,9 +217,7 @@ def gallery_of(
                 "number": profile.number,
                 "share": profile.share,
                 "images": shown,
-                "notes": _notes(
-                    profile, overlap, _with_maps(model).class_table_.columns is not None
-                ),
+                "notes": _notes(profile, overlap, has_traits),
             }
         )
     return {

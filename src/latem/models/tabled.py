@@ -6,6 +6,7 @@ model file are the same for all of them.
 
 from __future__ import annotations
 
+import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from latem import storage
+from latem.embeddings.describe import join_classes
 from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings, as_class_embeddings
 from latem.models.base import ZeroShotClassifier, plain_params
 from latem.models.scaling import SCALINGS, FeatureScaler, Scaling
@@ -51,6 +53,9 @@ class TableClassifier(ZeroShotClassifier):
         Precision the model was trained in.
     scaler_ : FeatureScaler
         Feature scaling with the statistics of the training images.
+    encoder_ : dict or None
+        Spec of the encoder whose features the model was trained on, where it is known: then the
+        model can name pictures.
     """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn's convention
@@ -66,6 +71,7 @@ class TableClassifier(ZeroShotClassifier):
     n_threads: int | None
     dtype: str
     dtype_: str
+    encoder_: Mapping[str, Any] | None = None
 
     # -- what a model fills in ----------------------------------------------------------------
 
@@ -115,6 +121,9 @@ class TableClassifier(ZeroShotClassifier):
             return scores[:, 1] - scores[:, 0]
         return scores
 
+    def _names(self, classes: Any) -> np.ndarray:
+        return self._candidates(classes).names
+
     def _best(self, X: Any, k: int, classes: Any) -> tuple[np.ndarray, np.ndarray]:
         """Names and scores of the k most compatible classes of each image."""
         X = self._check_images(X)
@@ -129,6 +138,26 @@ class TableClassifier(ZeroShotClassifier):
 
         self._score_blocks(X, chosen, keep)
         return chosen.names[places], scores
+
+    def with_classes(self, table: Any) -> Any:
+        """The same fitted model, knowing further classes by their descriptions.
+
+        Parameters
+        ----------
+        table : ClassEmbeddings, DataFrame, dict, (names, array) or path
+            New classes, with the same columns as the model's own table.
+
+        Returns
+        -------
+        a model of the same kind
+            The learned arrays are shared, the model itself is left as it is.
+        """
+        check_is_fitted(self)
+        other = copy.copy(self)
+        other.class_table_ = join_classes(self.class_table_, as_class_embeddings(table))
+        if self.normalize_classes:
+            other.class_table_.unit_vectors()  # complains about vectors that cannot be normalised
+        return other
 
     # -- files --------------------------------------------------------------------------------
 
@@ -151,7 +180,10 @@ class TableClassifier(ZeroShotClassifier):
             "scaling": self.scaler_.kind,
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
             "record": record,
+            **self._pack_calibration(),
         }
+        if self.encoder_ is not None:
+            meta["encoder"] = dict(self.encoder_)
         tensors = {
             **tensors,
             "table.vectors": table.vectors,
@@ -192,6 +224,9 @@ class TableClassifier(ZeroShotClassifier):
                 raise storage.FileFormatError("feature names and features differ in number")
             model.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
         model._restore(tensors, meta["record"])
+        model._unpack_calibration(meta)
+        if "encoder" in meta:
+            model.encoder_ = dict(meta["encoder"])
         return model
 
     # -- shared by the models -----------------------------------------------------------------
@@ -212,6 +247,7 @@ class TableClassifier(ZeroShotClassifier):
             # Zero-shot data may well have few images of each of many classes.
             warnings.filterwarnings("ignore", message="The number of unique classes is greater")
             check_classification_targets(y)
+        self._uncalibrate()  # every training, first or further, comes this way
         return np.asarray(X), y
 
     def _check_images(self, X: Any) -> np.ndarray:

@@ -1,0 +1,202 @@
+"""`latem train` and `latem predict`: a model from a dataset folder, names for pictures."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from latem.cli_tools import failures
+
+if TYPE_CHECKING:
+    from latem.workflow import Named
+
+_PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm")
+
+
+def train(
+    dataset: Annotated[Path, typer.Argument(help="Dataset folder.")],
+    embedding: Annotated[str, typer.Option(help="Name of the class table to learn with.")],
+    out: Annotated[Path, typer.Option(help="Model file to write.")],
+    model: Annotated[
+        str, typer.Option(help="LatEm, or one of its rivals, such as ESZSL.")
+    ] = "LatEm",
+    split: Annotated[
+        str, typer.Option(help="Split to learn from; 'none' learns from all images.")
+    ] = "standard",
+    maps: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of maps; chosen on held-out classes if not given."),
+    ] = None,
+    step: Annotated[
+        float | None, typer.Option(help="Step size; chosen on held-out classes if not given.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the images.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show results only, no progress.")
+    ] = False,
+) -> None:
+    """Train a model on a dataset folder and write it to a file.
+
+    What is not given is chosen on held-out classes: the split's val classes, or folds of classes.
+    """
+    from latem.datasets import read_folder
+    from latem.workflow import train_model
+
+    given = {"n_maps": maps, "learning_rate": step, "n_epochs": epochs}
+    with failures():
+        if not out.parent.is_dir():
+            raise FileNotFoundError(f"There is no folder {out.parent} to write {out.name} in.")
+        done = train_model(
+            read_folder(dataset),
+            embedding,
+            kind=model,
+            split=None if split == "none" else split,
+            given={name: value for name, value in given.items() if value is not None},
+            seed=seed,
+            verbose=not quiet,
+        )
+        done.model.save(out)
+    say = Console(soft_wrap=True)
+    if done.held_out_score is not None:
+        chosen = ", ".join(f"{name} {value}" for name, value in done.chosen.items())
+        say.print(
+            f"Chosen among {done.n_candidates} settings on held-out classes: {chosen} "
+            f"({done.held_out_score:.1%} there).",
+            markup=False,
+            highlight=False,
+        )
+    if done.unseen_score is not None:
+        say.print(
+            f"Mean per-class accuracy on {done.n_unseen} unseen classes: {done.unseen_score:.1%} "
+            f"(chance {1 / done.n_unseen:.1%}).",
+            highlight=False,
+        )
+    say.print(f"Model written to {out}.", markup=False, highlight=False)
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="Model file.")],
+    pictures: Annotated[list[Path], typer.Argument(help="Pictures, or folders of pictures.")],
+    classes: Annotated[
+        str,
+        typer.Option(
+            help="Which classes may be the answer: unseen, seen, all, names separated by commas, "
+            "or a table of new classes (CSV)."
+        ),
+    ] = "unseen",
+    top: Annotated[int, typer.Option(min=1, help="How many classes to give, best first.")] = 5,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say which traits spoke for the answer.")
+    ] = False,
+    output: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
+    weights: Annotated[
+        Path | None, typer.Option(help="Local weight file of the encoder, if it needs one.")
+    ] = None,
+) -> None:
+    """Name pictures with a trained model.
+
+    Pictures that cannot be read are listed and left out; the exit code is then 1.
+    """
+    from latem.models.files import load
+    from latem.workflow import name_pictures
+
+    if output not in ("table", "json", "csv"):
+        raise typer.BadParameter(f"--format is table, json or csv, not {output!r}.")
+    failed: list[Path] = []
+
+    def unreadable(path: Path, reason: str) -> None:
+        failed.append(path)
+        typer.echo(f"latem: {reason}", err=True)
+
+    with failures():
+        fitted = load(model)
+        named = name_pictures(
+            fitted,
+            find(pictures),
+            candidates(classes),
+            top=top,
+            explain=explain,
+            encoder_options={} if weights is None else {"weights": weights},
+            unreadable=unreadable,
+        )
+    show(named, output)
+    if failed:
+        raise typer.Exit(1)
+
+
+def find(pictures: list[Path]) -> list[Path]:
+    """Files that are meant: those given, and all pictures in folders that are given."""
+    found: list[Path] = []
+    for path in pictures:
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*") if p.suffix.lower() in _PICTURES)
+            if not inside:
+                raise FileNotFoundError(f"There are no pictures in {path}.")
+            found += inside
+        elif path.is_file():
+            found.append(path)
+        else:
+            raise FileNotFoundError(f"There is no picture {path}.")
+    return found
+
+
+def candidates(classes: str) -> Any:
+    """Meaning of a --classes option."""
+    if classes in ("unseen", "all"):
+        return classes
+    if classes == "seen":
+        return None
+    if classes.lower().endswith((".csv", ".tsv", ".parquet")):
+        return Path(classes)
+    names = [name.strip() for name in classes.split(",") if name.strip()]
+    if not names:
+        raise ValueError("--classes names no class; give at least one, or unseen, seen or all.")
+    return names
+
+
+def show(named: list[Named], output: str) -> None:
+    """Print answers for people or for machines."""
+    if output == "json":
+        rows = [
+            {
+                "picture": str(one.picture),
+                "classes": [
+                    {"class": str(name), "score": score}
+                    for name, score in zip(one.names, one.scores, strict=True)
+                ],
+                **({"explanation": one.explanation} if one.explanation else {}),
+            }
+            for one in named
+        ]
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    if output == "csv":
+        lines = csv.writer(sys.stdout, lineterminator="\n")
+        lines.writerow(["picture", "place", "class", "score"])
+        for one in named:
+            for place, (name, score) in enumerate(zip(one.names, one.scores, strict=True), start=1):
+                lines.writerow([one.picture, place, name, score])
+        return
+    if not named:
+        return
+    console = Console()
+    folder = Path(os.path.commonpath([one.picture.absolute().parent for one in named]))
+    table = Table("picture", "named", "score", "then")
+    for one in named:
+        then = ", ".join(map(str, one.names[1:]))
+        own = str(one.picture.absolute().relative_to(folder))
+        table.add_row(own, str(one.names[0]), f"{one.scores[0]:.3f}", then)
+    console.print(table)
+    for one in named:
+        if one.explanation:
+            console.print(f"\n{one.picture}", markup=False, highlight=False, soft_wrap=True)
+            console.print(one.explanation, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,207 @@
+"""From a dataset folder to a model, and from pictures to names: what the commands do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import latem
+from latem.datasets.dataset import ZeroShotDataset
+from latem.models.base import ZeroShotClassifier
+from latem.models.tabled import TableClassifier
+from latem.selection import GRIDS, HeldOutSearch
+from latem.wording import some
+
+MODELS = (
+    "LatEm", "SJE", "ALE", "DeViSE", "WSABIE", "ESZSL", "DAP", "IAP", "CMT", "SemanticOutputCodes",
+    "ConSE", "CCA",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model and how it came about.
+
+    Attributes
+    ----------
+    model : the fitted model
+    chosen : dict
+        Parameters that were chosen on held-out classes.
+    held_out_score : float or None
+        Mean per-class accuracy on them; None if nothing was chosen.
+    n_candidates : int
+        How many settings were tried.
+    unseen_score : float or None
+        Mean per-class accuracy on the split's test classes; None if there are no images of them.
+    n_unseen : int
+        Number of those classes.
+    """
+
+    model: Any
+    chosen: dict[str, Any]
+    held_out_score: float | None
+    n_candidates: int
+    unseen_score: float | None
+    n_unseen: int
+
+
+def train_model(
+    dataset: ZeroShotDataset,
+    embedding: str,
+    *,
+    kind: str = "LatEm",
+    split: str | None = "standard",
+    given: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    verbose: bool = False,
+) -> Trained:
+    """Train a model on a dataset, choosing what is not given on held-out classes.
+
+    Parameters
+    ----------
+    dataset : ZeroShotDataset
+    embedding : str
+        Name of its class table.
+    kind : str
+        Which model.
+    split : str or None
+        Classes to learn from and to choose on; None learns from all images and chooses by
+        class-disjoint folds.
+    given : dict, optional
+        Parameters that are not to be chosen.
+    seed : int
+    verbose : bool
+        Whether to show a progress bar.
+    """
+    if kind not in MODELS:
+        raise ValueError(f"There is no model {kind!r}; there are {', '.join(MODELS)}.")
+    if embedding not in dataset.embeddings:
+        have = some(list(dataset.embeddings))
+        raise ValueError(f"The dataset has no class table {embedding!r}; it has {have}.")
+    if split is not None and split not in dataset.splits and not dataset.splits:
+        split = None
+    given = dict(given or {})
+    model = getattr(latem, kind)(dataset.embeddings[embedding])
+    odd = [name for name in given if name not in model.get_params(deep=False)]
+    if odd:
+        raise ValueError(f"{kind} has no parameter {some(odd)}.")
+    model.set_params(**given)
+    if "random_state" in model.get_params(deep=False):
+        model.set_params(random_state=seed)
+    if split is None:
+        X, y = dataset.features, dataset.labels
+        held: int | list[Any] = 5
+    else:
+        X, y = dataset.training(split)
+        present = set(np.unique(y).tolist())
+        held = [name for name in dataset.split(split).val if name in present]
+        if len(held) < 2:
+            held = 5
+    grid = {name: values for name, values in GRIDS[kind].items() if name not in given}
+    chosen: dict[str, Any] = {}
+    score, tried = None, 0
+    if grid:
+        search = HeldOutSearch(model, dict(grid), cv=held, verbose=verbose, random_state=seed)
+        search.fit(X, y)
+        model, chosen, score = search.best_model_, search.best_params_, search.best_score_
+        tried = len(search.cv_results_)
+    else:
+        model.fit(X, y)
+    if "encoder_spec" in dataset.info:
+        from latem.features.encoders import encoder_spec
+
+        model.encoder_ = encoder_spec(dataset)
+    unseen, classes = None, 0
+    if split is not None:
+        X_new, y_new = dataset.testing(split)
+        classes = len(np.unique(y_new))
+        if classes > 1:
+            unseen = model.score(X_new, y_new, np.unique(y_new))
+    return Trained(model, chosen, score, tried, unseen, classes)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A picture and its best classes.
+
+    Attributes
+    ----------
+    picture : path
+    names : list of class names, best first
+    scores : list of float
+    explanation : str
+        Why, if it was asked for.
+    """
+
+    picture: Path
+    names: list[Any]
+    scores: list[float]
+    explanation: str = ""
+
+
+def name_pictures(
+    model: ZeroShotClassifier,
+    pictures: Sequence[Path],
+    classes: Any = "unseen",
+    *,
+    top: int = 5,
+    explain: bool = False,
+    encoder_options: Mapping[str, Any] | None = None,
+    unreadable: Callable[[Path, str], None] | None = None,
+) -> list[Named]:
+    """Name pictures with a model that remembers its encoder.
+
+    Parameters
+    ----------
+    model : fitted model
+    pictures : sequence of paths
+    classes
+        Which classes may be the answer; see `decision_function`.
+    top : int
+        How many to give, at most as many as there are.
+    explain : bool
+        Whether to say why.
+    encoder_options : mapping, optional
+        Options for the encoder, such as a local weight file.
+    unreadable : callable, optional
+        Called with the path and the reason for every picture that cannot be read; without it the
+        first one is an error.
+    """
+    from latem.explain import explain_predictions, inner_model
+    from latem.features.encoders import load_encoder
+    from latem.features.pictures import PictureError, read_picture
+
+    inner = inner_model(model)
+    spec = getattr(inner, "encoder_", None)
+    if spec is None:
+        raise ValueError(
+            "This model does not know which encoder made its features, so it cannot name pictures; "
+            "train it on a dataset made by latem embed images."
+        )
+    encoder = load_encoder(spec, **dict(encoder_options or {}))
+    readable, prepared = [], []
+    for path in pictures:
+        try:
+            prepared.append(encoder.prepare(read_picture(path)))
+            readable.append(path)
+        except PictureError as error:
+            if unreadable is None:
+                raise
+            unreadable(path, str(error))
+    if not readable:
+        return []
+    X = encoder.encode(prepared)
+    candidates = inner._candidates(classes).names if isinstance(inner, TableClassifier) else None
+    k = top if candidates is None else min(top, len(candidates))
+    names, scores = model.top_k(X, k, classes=classes, return_scores=True)
+    reasons: Iterable[str] = [""] * len(readable)
+    if explain:
+        reasons = [why.text() for why in explain_predictions(model, X, classes)]
+    return [
+        Named(path, own.tolist(), [float(score) for score in values], why)
+        for path, own, values, why in zip(readable, names, scores, reasons, strict=True)
+    ]

@@ -1,0 +1,201 @@
+"""Training from a dataset folder and naming pictures, by function and by command."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import latem
+from latem import ClassEmbeddings, make_latent_world, write_folder
+from latem.cli import app
+from latem.workflow import MODELS, name_pictures, train_model
+
+
+@pytest.fixture(scope="module")
+def world():
+    world = make_latent_world(n_seen=20, n_images=6, random_state=0)
+    table = world.embeddings["att"]
+    shifted = table.vectors - table.vectors.min()
+    columns = [f"trait {i}" for i in range(8)]
+    table = ClassEmbeddings(table.names, shifted, name="att", columns=columns)
+    return replace(world, embeddings={"att": table})
+
+
+def test_what_is_not_given_is_chosen_on_val_classes(world):
+    done = train_model(world, "att", given={"n_epochs": 20})
+    assert set(done.chosen) == {"n_maps", "learning_rate"}
+    assert done.n_candidates == 15
+    assert done.model.n_epochs == 20
+    assert sorted(done.model.classes_) == sorted(world.split().train + world.split().val)
+    assert done.unseen_score == done.model.score(*world.testing())
+    given = {"n_maps": 3, "learning_rate": 0.1, "n_epochs": 5}
+    told = train_model(world, "att", given=given)
+    assert (told.chosen, told.held_out_score, told.n_candidates) == ({}, None, 0)
+    assert len(told.model.maps_) == 3
+
+
+@pytest.mark.parametrize("kind", ["ESZSL", "SemanticOutputCodes", "ConSE"])
+def test_rivals_too(world, kind):
+    done = train_model(world, "att", kind=kind)
+    assert type(done.model).__name__ == kind
+    assert done.held_out_score > 0
+
+
+def test_all_models_can_be_asked_for():
+    assert all(hasattr(latem, name) for name in MODELS)
+
+
+def test_without_a_split_all_images_are_learned_from(world):
+    bare = replace(world, splits={})
+    done = train_model(bare, "att", kind="ESZSL")
+    assert len(done.model.classes_) == len(world.classes)
+    assert done.unseen_score is None
+
+
+def test_bad_requests(world):
+    with pytest.raises(ValueError, match="no model 'Latem'"):
+        train_model(world, "att", kind="Latem")
+    with pytest.raises(ValueError, match="no class table 'w2v'; it has 'att'"):
+        train_model(world, "w2v")
+    with pytest.raises(ValueError, match="ESZSL has no parameter 'n_maps'"):
+        train_model(world, "att", kind="ESZSL", given={"n_maps": 2})
+    with pytest.raises(ValueError, match="no split 'odd'"):
+        train_model(world, "att", split="odd")
+    model = train_model(world, "att", kind="ESZSL").model
+    with pytest.raises(ValueError, match="does not know which encoder"):
+        name_pictures(model, [])
+
+
+# -- with a real encoder ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """Twelve classes made of two real photos: pieces of a flower and of a temple in tints."""
+    from PIL import Image
+    from sklearn.datasets import load_sample_images
+
+    folder = tmp_path_factory.mktemp("photos")
+    rng = np.random.default_rng(0)
+    pictures = dict(zip(("temple", "flower"), load_sample_images().images, strict=True))
+    rows = {}
+    for thing, picture in pictures.items():
+        for tint, colour in (
+            ("red", (1, 0.4, 0.4)), ("green", (0.4, 1, 0.4)), ("blue", (0.4, 0.4, 1)),
+            ("dark", (0.4, 0.4, 0.4)), ("yellow", (1, 1, 0.3)), ("plain", (1, 1, 1)),
+        ):  # fmt: skip
+            name = f"{tint} {thing}"
+            rows[name] = [*colour, thing == "temple", thing == "flower"]
+            (folder / "images" / name).mkdir(parents=True)
+            for i in range(4):
+                top, left = rng.integers(0, 150, 2)
+                piece = picture[top : top + 260, left : left + 300] * np.array(colour)
+                Image.fromarray(piece.astype(np.uint8)).save(folder / "images" / name / f"{i}.jpg")
+    header = "class,red,green,blue,temple,flower\n"
+    lines = [f"{name}," + ",".join(str(float(v)) for v in row) for name, row in rows.items()]
+    (folder / "traits.csv").write_text(header + "\n".join(lines) + "\n")
+    (folder / "unseen.txt").write_text("yellow temple\nyellow flower\n")
+    return folder
+
+
+def command(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def trained(photos, tmp_path_factory):
+    """The three commands of the README."""
+    work = tmp_path_factory.mktemp("work")
+    run = command(
+        "embed", "images", photos / "images", "--table", f"att={photos / 'traits.csv'}",
+        "--unseen", photos / "unseen.txt", "--out", work / "data",
+    )  # fmt: skip
+    assert run.exit_code == 0, run.output
+    run = command(
+        "train", work / "data", "--embedding", "att", "--out", work / "m.safetensors",
+        "--model", "ESZSL", "-q",
+    )  # fmt: skip
+    assert run.exit_code == 0, run.output
+    assert "on 2 unseen classes" in run.output
+    return work / "m.safetensors"
+
+
+def test_a_raw_photo_is_enough(photos, trained):
+    run = command("predict", trained, photos / "images" / "yellow temple", "--format", "json")
+    assert run.exit_code == 0, run.output
+    answers = json.loads(run.output)
+    assert len(answers) == 4
+    assert {answer["classes"][0]["class"] for answer in answers} == {"yellow temple"}
+    assert all(len(answer["classes"]) == 2 for answer in answers)  # there are no more
+
+
+def test_other_candidates_and_formats(photos, trained, tmp_path):
+    photo = photos / "images" / "yellow flower" / "0.jpg"
+    run = command("predict", trained, photo, "--classes", "all", "--top", 3, "--format", "csv")
+    rows = list(csv.reader(io.StringIO(run.output)))
+    assert rows[0] == ["picture", "place", "class", "score"]
+    assert [row[1] for row in rows[1:]] == ["1", "2", "3"]
+    run = command("predict", trained, photo, "--classes", "seen", "--explain")
+    assert run.exit_code == 0
+    assert "runner-up" in run.output
+    table = tmp_path / "new.csv"
+    table.write_text(
+        "class,red,green,blue,temple,flower\norange flower,1,0.7,0.2,0,1\nx,0,0,0,1,0\n"
+    )
+    run = command("predict", trained, photo, "--classes", table, "--format", "json")
+    assert json.loads(run.output)[0]["classes"][0]["class"] == "orange flower"
+    run = command("predict", trained, photo, "--classes", "blue temple, red flower", "--top", "1")
+    assert "red flower" in run.output
+
+
+def test_unreadable_pictures_are_listed_and_the_rest_is_named(photos, trained, tmp_path):
+    bad = tmp_path / "not a picture.jpg"
+    bad.write_text("hello")
+    good = photos / "images" / "yellow flower" / "1.jpg"
+    run = command("predict", trained, bad, good, "--format", "csv")
+    assert run.exit_code == 1
+    assert "not a picture.jpg" in run.output
+    assert "yellow flower" in run.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "code"),
+    [
+        (["nowhere.model", "PHOTO"], "There is no model file 'nowhere.model'", 1),
+        (["MODEL", "nowhere.jpg"], "There is no picture nowhere.jpg", 1),
+        (["MODEL", "PHOTO", "--classes", "unicorn"], "unicorn", 1),
+        (["MODEL", "PHOTO", "--classes", " , "], "names no class", 1),
+        (["MODEL", "PHOTO", "--format", "xml"], "--format is table, json or csv", 2),
+        (["MODEL", "EMPTY"], "There are no pictures in", 1),
+    ],
+)
+def test_misuse(arguments, message, code, photos, trained, tmp_path):
+    places = {
+        "MODEL": trained, "PHOTO": photos / "images" / "yellow flower" / "1.jpg", "EMPTY": tmp_path
+    }  # fmt: skip
+    run = command("predict", *(places.get(argument, argument) for argument in arguments))
+    assert run.exit_code == code
+    assert message in " ".join(run.output.split())
+
+
+def test_training_commands_that_cannot_work(world, tmp_path):
+    write_folder(world, tmp_path / "data")
+    data = tmp_path / "data"
+    run = command("train", data, "--embedding", "att", "--out", tmp_path / "no" / "m")
+    assert run.exit_code == 1
+    assert "There is no folder" in run.output
+    run = command("train", data, "--embedding", "glo", "--out", tmp_path / "m", "-q")
+    assert run.exit_code == 1
+    assert "no class table 'glo'" in run.output
+    assert not (tmp_path / "m").exists()
+    run = command(
+        "train", data, "--embedding", "att", "--out", tmp_path / "m", "--maps", 2, "--step", 0.1,
+        "--epochs", 3, "-q",
+    )  # fmt: skip
+    assert run.exit_code == 0, run.output
+    assert "Chosen" not in run.output
+    assert len(latem.load(tmp_path / "m").maps_) == 2
