@@ -25,6 +25,9 @@ bench: $(READY)
 	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/many_classes.py
 	$(BIN)/python benchmarks/cub.py
+	$(BIN)/python benchmarks/rivals.py
+	$(BIN)/python benchmarks/rivals_cub.py
+	$(BIN)/python benchmarks/images.py
 
 lint: $(READY)
 	$(BIN)/ruff check --fix .

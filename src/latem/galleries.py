@@ -224,7 +224,8 @@ def gallery_of(
         "id": "maps",
         "title": dataset.name or "Images per map",
         "caption": f"The {n} unseen images that each map scores highest, for any of "
-        f"{len(classes)} unseen classes.",
+        f'{len(classes)} unseen classes; "named" is the class for which that map alone scores the '
+        f"image highest.",
         "maps": maps,
     }
 

@@ -142,9 +142,9 @@ class Table:
 
     @property
     def mean_difference(self) -> str:
-        """Mean of all differences, as text."""
+        """Mean of all differences, as text; counts of different things have none."""
         differences = [cell.difference or 0.0 for cell in self.compared]
-        if not differences:
+        if not differences or self.unit != "%":
             return "–"
         return signed(sum(differences) / len(differences), 1)
 
