@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from latem.cli_images import register
 from latem.cli_tools import epoch_bar, failures
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Make class tables from names, words, hierarchies and sentences.", no_args_is_help=True
 )
+register(app)
 
 
 class Kind(str, Enum):

@@ -106,6 +106,7 @@ class LateFusion(ZeroShotClassifier, _BaseComposition):
         if not names or len(set(names)) != len(names):
             raise ValueError(f"LateFusion needs members with names of their own, but got {names}.")
         self.__dict__.pop("models_", None)
+        self._uncalibrate()
         weights = self._check_weights()
         if self.prefit:
             models = [model for _, model in self.members]
@@ -188,6 +189,7 @@ class LateFusion(ZeroShotClassifier, _BaseComposition):
         best = max(accuracy)
         equals = [w for w, a in zip(grid, accuracy, strict=True) if a == best]
         self.weights_ = min(equals, key=lambda w: float(np.square(w).sum()))
+        self._uncalibrate()
         return self
 
     def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:
@@ -278,7 +280,8 @@ class LateFusion(ZeroShotClassifier, _BaseComposition):
             members.append({"name": name, "content": meta})
         weights = None if self.weights is None else np.asarray(self.weights).tolist()
         params = {"standardize": self.standardize, "prefit": self.prefit, "weights": weights}
-        return tensors, {"model": "LateFusion", "params": params, "members": members}
+        meta = {"model": "LateFusion", "params": params, "members": members}
+        return tensors, meta | self._pack_calibration()
 
     @classmethod
     def _unpack(cls, tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> LateFusion:
@@ -296,6 +299,7 @@ class LateFusion(ZeroShotClassifier, _BaseComposition):
         fusion.models_ = [model for _, model in members]
         fusion.classes_ = fusion.models_[0].classes_
         fusion.n_features_in_ = fusion.models_[0].n_features_in_
+        fusion._unpack_calibration(meta)
         return fusion
 
 

