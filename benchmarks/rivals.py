@@ -15,7 +15,7 @@ from machine import best_time, keep, real_dataset, show
 
 from latem import ALE, SJE, read_folder
 from latem.models.bilinear import warp_weights
-from latem.models.eszsl import _Problem
+from latem.models.eszsl import Problem
 from latem.models.scaling import FeatureScaler
 from latem.threads import single_threaded_blas
 
@@ -115,7 +115,7 @@ def grid_ratio(X, y, table):
     grid = 10.0 ** np.arange(-3, 4)
 
     def whole_grid():
-        problem = _Problem(X, codes, vectors, scaler, "01")
+        problem = Problem(X, codes, vectors, scaler, "01")
         for _, _, scores in problem.grid_scores(held, vectors, grid, grid):
             scores.argmax(axis=1)
 

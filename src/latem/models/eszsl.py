@@ -109,7 +109,7 @@ class ESZSL(TableClassifier):
         """
         self._validate_params()
         X, y = self._begin_anew(X, y)
-        problem = _Problem(X, self._codes(y), self._exact_vectors(), self.scaler_, self.labels)
+        problem = Problem(X, self._codes(y), self._exact_vectors(), self.scaler_, self.labels)
         with single_threaded_blas():
             self.map_ = problem.solve(self.gamma, self.lam).astype(self.dtype_, order="C")
         return self
@@ -223,7 +223,7 @@ class ESZSLCV(ESZSL):
                 self.cv_scores_ = np.full((len(gammas), len(lams)), np.nan)
                 best = np.array([len(gammas) // 2, len(lams) // 2])
             self.gamma_, self.lam_ = float(gammas[best[0]]), float(lams[best[1]])
-            problem = _Problem(X, codes, vectors, self.scaler_, self.labels)
+            problem = Problem(X, codes, vectors, self.scaler_, self.labels)
             self.map_ = problem.solve(self.gamma_, self.lam_).astype(self.dtype_, order="C")
         return self
 
@@ -240,7 +240,7 @@ class ESZSLCV(ESZSL):
         out, candidates = fold.out, np.searchsorted(self.classes_, fold.candidates)
         kept, y_seen = np.unique(codes[~out], return_inverse=True)
         scaler = FeatureScaler.fit(X[~out], self.feature_scaling)
-        problem = _Problem(X[~out], y_seen, vectors[kept], scaler, self.labels)
+        problem = Problem(X[~out], y_seen, vectors[kept], scaler, self.labels)
         images = scaler.transform(X[out], np.float64)
         accuracy = np.empty((len(gammas), len(lams)))
         for i, j, scores in problem.grid_scores(images, vectors[candidates], gammas, lams):
@@ -260,7 +260,7 @@ class ESZSLCV(ESZSL):
         self.gamma_, self.lam_ = float(record["gamma"]), float(record["lam"])
 
 
-class _Problem:
+class Problem:
     """The products that a solution for any (γ, λ) needs, in float64."""
 
     def __init__(

@@ -16,7 +16,8 @@ Y (C, e)       class vectors
 G (C, C)       products Y Yᵀ, or an empty array where C² would be too much
 S (K, T, C)    scores of all classes under each map
 P (K, T, e)    images projected by each map, W_kᵀ x; without visits (K, 0, e) if not needed
-R (T, C)       random numbers: the order in which a visit looks at its rivals; (T, 0) if unneeded
+R (T, C)       random numbers: the order in which a visit looks at its rivals; (T, 0) if unneeded;
+               for DRAWN instead (T, m), the numbers of the classes that were drawn
 M (·, 2)       moves: number of the update, number of the map
 A, D (·, C)    moves: coefficients of the classes, and what they do to the scores
 E (·, e)       moves: η e_m; only where P is needed or G is empty
@@ -26,7 +27,7 @@ import numpy as np
 
 from latem.models.kernels import _leaf, _plain, axpy, dot, later_products
 
-WORST, FIRST, ALL = 0, 1, 2  # which violators an update is made for
+WORST, FIRST, ALL, DRAWN = 0, 1, 2, 3  # which violators an update is made for
 
 
 @_plain
@@ -73,6 +74,8 @@ def settle_all(
             total = choose_worst(F, own, y, margin, a)
         elif rule == FIRST:
             total = choose_first(F, own, y, margin, R[t], weight, a)
+        elif rule == DRAWN:
+            total = choose_drawn(F, own, y, margin, R[t], a)
         else:
             total = choose_all(F, own, y, margin, a)
         if total < 0:
@@ -171,6 +174,21 @@ def count_below(r, level):
 
 
 @_plain
+def choose_drawn(F, own, y, margin, drawn, a):
+    """The best of the classes that were drawn, the first of equals, if it violates the margin."""
+    best = int(drawn[0])
+    for i in range(1, drawn.shape[0]):
+        c = int(drawn[i])
+        if F[c] > F[best]:
+            best = c
+    if not F[best] + margin > F[y]:
+        return -1.0
+    a[own[y], y] += 1
+    a[own[best], best] -= 1
+    return margin + F[best] - F[y]
+
+
+@_plain
 def choose_all(F, own, y, margin, a):
     """Every violator."""
     total = -1.0
@@ -213,12 +231,18 @@ def note_move(a, Y, G, step, normalised, A, D, E):
 
 
 @_plain
-def add_moves(X, image, M, A, step, B):
-    """Record moves in B (K, C, d), the signed steps taken on each class under each map."""
+def add_moves(X, image, M, A, step, B, when, late):
+    """Record moves in B (K, C, d), the signed steps taken on each class under each map.
+
+    If `late` has B's shape, every step is added there too, times when[t] for visit t.
+    """
     for m in range(M.shape[0]):
         for c in range(A.shape[1]):
             if A[m, c] != 0:
                 axpy(step * A[m, c], X[image[m]], B[M[m, 1], c])
+                if late.shape[0]:
+                    a = step * A[m, c] * when[image[m]]
+                    axpy(a, X[image[m]], late[M[m, 1], c])
 
 
 @_plain

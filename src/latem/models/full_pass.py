@@ -20,7 +20,9 @@ from latem.threads import single_threaded_blas
 _LARGEST_GRAM = 4096  # classes
 _USUAL_UPDATES, _SHORT_BLOCK = 48, 96
 _LARGEST_BLOCK = 256 * 2**20  # bytes
-RULES = {"worst": kernels.WORST, "first": kernels.FIRST, "all": kernels.ALL}
+RULES = {
+    "worst": kernels.WORST, "first": kernels.FIRST, "all": kernels.ALL, "drawn": kernels.DRAWN
+}  # fmt: skip
 
 
 class FullClassSpace:
@@ -31,11 +33,15 @@ class FullClassSpace:
     maps : ndarray of shape (n_maps, n_features, n_dimensions)
         Maps at the start of training.
     vectors : ndarray of shape (n_classes, n_dimensions)
+    average : bool
+        Whether `maps` gives the mean of the iterates after all visits so far instead of the last.
+        A step at time t (counted in epochs) is missing from the iterates before it, so the mean
+        over T epochs is the last iterate less the sum of all steps times t/T.
     """
 
     form = "full class"
 
-    def __init__(self, maps: np.ndarray, vectors: np.ndarray):
+    def __init__(self, maps: np.ndarray, vectors: np.ndarray, *, average: bool = False):
         self.start = maps
         self.vectors = vectors
         with single_threaded_blas():
@@ -43,6 +49,8 @@ class FullClassSpace:
             self.products = maps @ vectors.T
         n_maps, n_features, n_dimensions = maps.shape
         self.steps = np.zeros((n_maps, len(vectors), n_features), maps.dtype)
+        self.late = np.zeros(self.steps.shape if average else (0, 0, 0), maps.dtype)
+        self.n_epochs = 0
         self._nothing = np.empty((n_maps, 0, n_dimensions), maps.dtype)
 
     def scores(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -52,10 +60,10 @@ class FullClassSpace:
 
     def apply(
         self, X: np.ndarray, image: np.ndarray, moves: np.ndarray,
-        A: np.ndarray, D: np.ndarray, step: np.floating,
+        A: np.ndarray, D: np.ndarray, step: np.floating, when: np.ndarray,
     ) -> None:  # fmt: skip
         """Take a block's moves; see `latem.models.full_kernels`."""
-        kernels.add_moves(X, image, moves, A, step, self.steps)
+        kernels.add_moves(X, image, moves, A, step, self.steps, when, self.late)
         gemm = blas.sgemm if X.dtype == np.float32 else blas.dgemm
         for k in np.unique(moves[:, 1]):
             chosen = moves[:, 1] == k
@@ -67,7 +75,10 @@ class FullClassSpace:
     def maps(self) -> np.ndarray:
         """Maps as they stand now, W_k = W_k⁰ + B_kᵀ Y (a copy)."""
         with single_threaded_blas(), overflow_allowed():
-            return self.start + self.steps.transpose(0, 2, 1) @ self.vectors
+            steps = self.steps
+            if len(self.late):
+                steps = steps - self.late / max(self.n_epochs, 1)
+            return self.start + steps.transpose(0, 2, 1) @ self.vectors
 
     def keep(self, chosen: np.ndarray) -> None:
         """Drop every map that is not in `chosen` (a boolean mask)."""
@@ -75,16 +86,27 @@ class FullClassSpace:
             self.start[chosen], self.products[chosen], self.steps[chosen]
         )  # fmt: skip
         self._nothing = self._nothing[chosen]
+        self.late = self.late[chosen] if len(self.late) else self.late
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything needed to continue to identical bytes."""
-        return {"start": self.start, "products": self.products, "steps": self.steps}
+        return {
+            "start": self.start,
+            "products": self.products,
+            "steps": self.steps,
+            "late": self.late,
+            "n_epochs": np.array([self.n_epochs]),
+        }
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Continue from what `state` returned."""
-        for name, now in self.state().items():
-            check_shape(state[name], now.shape)
-        self.start, self.products, self.steps = state["start"], state["products"], state["steps"]
+        n_maps = len(state["start"])
+        for name in ("start", "products", "steps", "late"):
+            now = getattr(self, name)
+            check_shape(state[name], (n_maps if len(now) else 0, *now.shape[1:]))
+        self.start, self.products = state["start"], state["products"]
+        self.steps, self.late = state["steps"], state["late"]
+        self.n_epochs = int(state["n_epochs"][0])
 
     def __len__(self) -> int:
         return len(self.start)
@@ -99,12 +121,23 @@ class FullEmbeddingSpace:
         As for `FullClassSpace`; `maps` is changed in place.
     project : bool
         Whether the kernel needs the projected images W_kᵀ x.
+    average : bool
+        As for `FullClassSpace`.
     """
 
     form = "full embedding"
 
-    def __init__(self, maps: np.ndarray, vectors: np.ndarray, *, project: bool = False):
+    def __init__(
+        self,
+        maps: np.ndarray,
+        vectors: np.ndarray,
+        *,
+        project: bool = False,
+        average: bool = False,
+    ):
         self.matrices = maps
+        self.late = np.zeros(maps.shape if average else (0, 0, 0), maps.dtype)
+        self.n_epochs = 0
         self.vectors = vectors
         self.project = project
         with single_threaded_blas():
@@ -119,30 +152,44 @@ class FullEmbeddingSpace:
 
     def apply(
         self, X: np.ndarray, image: np.ndarray, moves: np.ndarray,
-        A: np.ndarray, D: np.ndarray, step: np.floating,
+        A: np.ndarray, D: np.ndarray, step: np.floating, when: np.ndarray,
     ) -> None:  # fmt: skip
         """Take a block's moves; see `latem.models.full_kernels`."""
         with overflow_allowed():
             for k in np.unique(moves[:, 1]):
                 chosen = moves[:, 1] == k
-                self.matrices[k] += X[image[chosen]].T @ (step * (A[chosen] @ self.vectors))
+                images, targets = X[image[chosen]], step * (A[chosen] @ self.vectors)
+                self.matrices[k] += images.T @ targets
+                if len(self.late):
+                    self.late[k] += images.T @ (when[image[chosen], None] * targets)
 
     def maps(self) -> np.ndarray:
-        """Maps as they stand now (a copy)."""
+        """Maps as they stand now, or their mean so far (a copy)."""
+        if len(self.late):
+            return self.matrices - self.late / max(self.n_epochs, 1)
         return self.matrices.copy()
 
     def keep(self, chosen: np.ndarray) -> None:
         """Drop every map that is not in `chosen` (a boolean mask)."""
         self.matrices = self.matrices[chosen]
+        self.late = self.late[chosen] if len(self.late) else self.late
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything needed to continue to identical bytes."""
-        return {"matrices": self.matrices}
+        return {
+            "matrices": self.matrices,
+            "late": self.late,
+            "n_epochs": np.array([self.n_epochs]),
+        }
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Continue from what `state` returned."""
-        check_shape(state["matrices"], self.matrices.shape)
-        self.matrices = state["matrices"]
+        n_maps = len(state["matrices"])
+        for name in ("matrices", "late"):
+            now = getattr(self, name)
+            check_shape(state[name], (n_maps if len(now) else 0, *now.shape[1:]))
+        self.matrices, self.late = state["matrices"], state["late"]
+        self.n_epochs = int(state["n_epochs"][0])
 
     def __len__(self) -> int:
         return len(self.matrices)
@@ -223,11 +270,26 @@ def full_epoch(
         )  # fmt: skip
         if n_moves:
             image = updated[moves[:n_moves, 0]]
-            space.apply(X, image, moves[:n_moves], A[:n_moves], D[:n_moves], step)
+            passed = np.arange(first, first + len(rows)) / len(order)
+            when = (space.n_epochs + passed).astype(dtype)
+            space.apply(X, image, moves[:n_moves], A[:n_moves], D[:n_moves], step, when)
         total += loss
+    space.n_epochs += 1
     visits += counts[0]
     violations += counts[1]
     return total
+
+
+def iter_rows(rows: np.ndarray) -> Callable[[int], np.ndarray]:
+    """Function that gives the next rows, as many as asked for."""
+    place = 0
+
+    def following(n: int) -> np.ndarray:
+        nonlocal place
+        place += n
+        return rows[place - n : place]
+
+    return following
 
 
 def _gram(vectors: np.ndarray) -> np.ndarray:

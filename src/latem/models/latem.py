@@ -15,16 +15,31 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from latem.embeddings.table import ClassEmbeddings
+from latem.models.eszsl import Problem
+from latem.models.full_pass import (
+    RULES,
+    FullClassSpace,
+    FullEmbeddingSpace,
+    FullSpace,
+    full_epoch,
+    full_form,
+    full_length,
+    iter_rows,
+)
 from latem.models.ranking import RankingModel
+from latem.models.regression import unit_rows
 from latem.models.scaling import Scaling
 from latem.models.spaces import ClassSpace, EmbeddingSpace, PairSpace, choose_form
 from latem.models.training import (
     RunEpoch,
     Schedule,
     block_length,
+    more_rivals,
     random_visits,
     sampled_epoch,
 )
+from latem.threads import single_threaded_blas
 
 _COUNTS = ("violations", "visits")
 
@@ -54,6 +69,18 @@ class LatEm(RankingModel):
         Whether class vectors are divided by their length, as in the paper.
     init_scale : float
         Initial maps have standard deviation ``init_scale / sqrt(n_features)``.
+    start : {"random", "eszsl"}
+        Maps at the start: random, as in the paper, or ESZSL's map for these images, scaled so that
+        the true class leads the mean of all by 1 on average, plus the random ones.
+    gamma, lam : float
+        ESZSL's penalties for that start.
+    n_rivals : int
+        Rival classes drawn per visit, with replacement; the one that scores best is the rival.
+        The paper draws 1.
+    center_classes : bool
+        Whether the mean of the seen classes' vectors is subtracted from all class vectors.
+    average : bool
+        Whether the model is the mean of the maps after every visit instead of the last ones.
     prune_below : float or None
         Drop maps that were chosen for less than this share of the counted visits so far (the
         paper: 0.05, starting from 16 maps). None keeps all maps.
@@ -105,6 +132,12 @@ class LatEm(RankingModel):
     """
 
     _parameter_constraints = RankingModel._parameter_constraints | {
+        "start": [StrOptions({"random", "eszsl"})],
+        "gamma": [Interval(Real, 0, None, closed="neither")],
+        "lam": [Interval(Real, 0, None, closed="neither")],
+        "n_rivals": [Interval(Integral, 1, None, closed="left")],
+        "center_classes": ["boolean"],
+        "average": ["boolean"],
         "prune_below": [Interval(Real, 0, 1, closed="neither"), None],
         "prune_every": [Interval(Integral, 1, None, closed="left")],
         "prune_count": [StrOptions(set(_COUNTS))],
@@ -121,6 +154,12 @@ class LatEm(RankingModel):
         feature_scaling: Scaling | None = "zmax",
         normalize_classes: bool = True,
         init_scale: float = 1.0,
+        start: str = "random",
+        gamma: float = 1.0,
+        lam: float = 1.0,
+        n_rivals: int = 1,
+        center_classes: bool = False,
+        average: bool = False,
         prune_below: float | None = None,
         prune_every: int = 5,
         prune_count: str = "violations",
@@ -138,6 +177,12 @@ class LatEm(RankingModel):
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
         self.init_scale = init_scale
+        self.start = start
+        self.gamma = gamma
+        self.lam = lam
+        self.n_rivals = n_rivals
+        self.center_classes = center_classes
+        self.average = average
         self.prune_below = prune_below
         self.prune_every = prune_every
         self.prune_count = prune_count
@@ -159,25 +204,85 @@ class LatEm(RankingModel):
 
     def _epoch_runner(
         self,
-        space: PairSpace,
+        space: PairSpace | FullSpace,
         load: Callable[[np.ndarray], np.ndarray],
         labels: np.ndarray,
         schedule: Schedule,
     ) -> RunEpoch:
+        if not isinstance(space, FullClassSpace | FullEmbeddingSpace):
+            pairs = space
+
+            def run_pairs(
+                epoch: int, rate: float, visits: np.ndarray, violations: np.ndarray
+            ) -> float:
+                order, rivals = self._visits(epoch, labels)
+                length = block_length(len(pairs.vectors), len(pairs), rate)
+                return sampled_epoch(
+                    pairs, load, labels, order, rivals, schedule, length, visits, violations
+                )
+
+            return run_pairs
+        whole = space
+        n_classes = len(whole.vectors)
+        everything = self.n_rivals >= n_classes - 1
+        rule = RULES["worst" if everything else "drawn"]
+        weights = np.ones(n_classes, whole.vectors.dtype)
+
         def run(epoch: int, rate: float, visits: np.ndarray, violations: np.ndarray) -> float:
-            order, rivals = self._visits(epoch, labels)
-            length = block_length(len(space.vectors), len(space), rate)
-            return sampled_epoch(
-                space, load, labels, order, rivals, schedule, length, visits, violations
-            )
+            order, first = self._visits(epoch, labels)
+            n_more = 0 if everything else self.n_rivals - 1
+            more = more_rivals(self.seed_, epoch, labels[order], n_classes, n_more)
+            drawn = np.column_stack([first, more]).astype(np.float32)
+            parts = iter_rows(drawn[:, :0] if everything else drawn)
+            length = full_length(n_classes, len(whole), rate)
+            return full_epoch(
+                whole, load, labels, order, parts, rule, weights, schedule, length, visits,
+                violations,
+            )  # fmt: skip
 
         return run
 
     def _visits(self, epoch: int, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return random_visits(self.seed_, epoch, labels, len(self.classes_))
 
-    def _space(self, maps: np.ndarray, vectors: np.ndarray) -> PairSpace:
+    def _space(self, maps: np.ndarray, vectors: np.ndarray) -> PairSpace | FullSpace:
         n_maps, n_features, n_dimensions = maps.shape
-        if choose_form(len(vectors), n_features, n_dimensions, n_maps) == "class":
+        sizes = len(vectors), n_features, n_dimensions, n_maps
+        if self.n_rivals > 1 or self.average:
+            if full_form(*sizes) == "class":
+                return FullClassSpace(maps, vectors, average=self.average)
+            return FullEmbeddingSpace(maps, vectors, average=self.average)
+        if choose_form(*sizes) == "class":
             return ClassSpace(maps, vectors)
         return EmbeddingSpace(maps, vectors, self.n_threads)
+
+    def _first_maps(self, X: np.ndarray, labels: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        maps = super()._first_maps(X, labels, vectors)
+        if self.start == "eszsl":
+            exact = vectors.astype(np.float64)
+            with single_threaded_blas():
+                problem = Problem(X, labels, exact, self.scaler_, "01")
+                closed = problem.solve(self.gamma, self.lam)
+            maps += (closed / self._mean_lead(X, labels, exact, closed)).astype(maps.dtype)
+        return maps
+
+    def _mean_lead(
+        self, X: np.ndarray, labels: np.ndarray, vectors: np.ndarray, closed: np.ndarray
+    ) -> float:
+        """By how much a map scores the true class above the mean of all seen ones, on average."""
+        targets = closed @ (vectors - vectors.mean(axis=0)).T  # (n_features, n_classes)
+        total = 0.0
+        for first in range(0, len(X), 1024):
+            rows = self.scaler_.transform(X[first : first + 1024], np.float64)
+            total += float(np.einsum("ij,ji->", rows, targets[:, labels[first : first + 1024]]))
+        lead = total / len(X)
+        return lead if lead > 0 else 1.0
+
+    def _vectors(self, table: ClassEmbeddings) -> np.ndarray:
+        if not self.center_classes:
+            return super()._vectors(table)
+        mean = self.class_table_.select(self.classes_).vectors.mean(axis=0)
+        vectors = table.vectors - mean
+        if self.normalize_classes:
+            vectors = unit_rows(vectors)
+        return np.ascontiguousarray(vectors, dtype=self.dtype_)

@@ -224,8 +224,7 @@ class RankingModel(TableClassifier):
                 history={name: list(values) for name, values in self.history_.items()},
             )
         else:
-            shape = (self.n_maps, X.shape[1], vectors.shape[1])
-            maps = self._initial_maps(shape)
+            maps = self._first_maps(X, labels, vectors)
             progress = Progress.new(self.seed_, self.n_maps)
         space = self._space(maps, vectors)
         keeper = None
@@ -262,6 +261,10 @@ class RankingModel(TableClassifier):
         self.history_ = progress.history
         self.map_visits_ = progress.visits
         self.map_violations_ = progress.violations
+
+    def _first_maps(self, X: np.ndarray, labels: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """Maps at the start of a training."""
+        return self._initial_maps((self.n_maps, X.shape[1], vectors.shape[1]))
 
     def _initial_maps(self, shape: tuple[int, int, int]) -> np.ndarray:
         return random_maps(self.seed_, shape, self.init_scale, self.dtype_)

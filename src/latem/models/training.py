@@ -16,7 +16,7 @@ import numpy as np
 from latem.models import kernels
 from latem.models.spaces import PairSpace, Space
 
-_START, _EPOCH = 0, 1
+_START, _EPOCH, _MORE = 0, 1, 2
 SHORTEST_BLOCK, LONGEST_BLOCK = 16, 512
 
 
@@ -123,6 +123,26 @@ def random_visits(
     rivals = rng.integers(0, n_classes - 1, len(labels))
     rivals += rivals >= labels[order]
     return order, rivals
+
+
+def more_rivals(seed: int, epoch: int, true: np.ndarray, n_classes: int, n_more: int) -> np.ndarray:
+    """Further rivals for the visits of an epoch, from a stream of their own.
+
+    Parameters
+    ----------
+    true : ndarray of shape (n_samples,)
+        Class numbers of the images in the order of their visits.
+    n_more : int
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_more)
+    """
+    key = (_MORE, epoch)
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+    rivals = rng.integers(0, n_classes - 1, (len(true), n_more))
+    rivals += rivals >= true[:, None]
+    return rivals
 
 
 def block_length(n_classes: int, n_maps: int, violation_rate: float) -> int:

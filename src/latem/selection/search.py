@@ -50,6 +50,10 @@ class Search(ZeroShotClassifier):
     def _grid(self) -> Mapping[str, Sequence[Any]]:
         """Values to try by parameter."""
 
+    def _settle(self, model: TableClassifier, parts: Sequence[Any]) -> dict[str, Any]:
+        """Parameters that are chosen before the grid is tried, on the same folds."""
+        return {}
+
     def fit(self, X: Any, y: Any) -> Any:
         """Choose the parameters on held-out classes, then fit all images.
 
@@ -82,6 +86,8 @@ class Search(ZeroShotClassifier):
         epochs = grid.pop("n_epochs", None) if isinstance(model, RankingModel) else None
         candidates = list(ParameterGrid(grid))
         parts = [(X[~fold.out], y[~fold.out], X[fold.out], y[fold.out], fold) for fold in folds]
+        settled = self._settle(model, parts)
+        model.set_params(**settled)
         jobs = [(params, part) for params in candidates for part in parts]
         n_threads = resolve_threads(self.n_threads)
         with task_bar(self.verbose, len(jobs) + 1, "choosing") as done, single_threaded_blas():
@@ -97,7 +103,8 @@ class Search(ZeroShotClassifier):
             )
             self.cv_results_ = _results(candidates, epochs, scores, len(parts))
             best = max(self.cv_results_, key=lambda result: result["mean"])  # the first of equals
-            self.best_params_, self.best_score_ = dict(best["params"]), best["mean"]
+            self.best_params_ = {**settled, **best["params"]}
+            self.best_score_ = best["mean"]
             self.best_model_ = clone(model).set_params(**self.best_params_).fit(X, y)
             done()
         self._adopt()

@@ -1,0 +1,186 @@
+"""LatEm's options beyond the paper, each against its definition."""
+
+import numpy as np
+import pytest
+from helpers import random_problem
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from latem import ESZSL, LatEm, LatEmCV, make_latent_world
+from latem.models.full_pass import FullClassSpace, FullEmbeddingSpace
+from latem.models.training import more_rivals
+
+PLAIN = {"feature_scaling": None, "normalize_classes": False, "dtype": "float64"}
+TUNED = {
+    "n_maps": 1, "learning_rate": 0.03, "n_epochs": 2, "feature_scaling": "l2", "init_scale": 0.0,
+    "start": "eszsl", "n_rivals": 10, "center_classes": True, "average": True,
+}  # fmt: skip
+
+
+@parametrize_with_checks(
+    [LatEm(**TUNED, random_state=0), LatEm(n_rivals=3, average=True, random_state=0),
+     LatEmCV(preset="tuned", random_state=0)]
+)  # fmt: skip
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def plain(X, y, Y, W, visits, step, margin, average):
+    """Hardest of the drawn rivals; the mean of the maps as they stand after every visit."""
+    total, n = np.zeros_like(W), 0
+    for order, drawn in visits:
+        for row, rivals in zip(order, drawn, strict=True):
+            by_map = X[row] @ W @ Y.T  # (K, C)
+            F, best = by_map.max(axis=0), by_map.argmax(axis=0)
+            rival = rivals[np.argmax(F[rivals])]
+            if F[rival] + margin > F[y[row]]:
+                W[best[y[row]]] += np.outer(step * X[row], Y[y[row]])
+                W[best[rival]] -= np.outer(step * X[row], Y[rival])
+            total += W
+            n += 1
+    return total / n if average else W
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.fixed_dictionaries(
+        {"seed": st.integers(0, 9999), "n": st.integers(8, 50), "d": st.integers(1, 8),
+         "c": st.integers(3, 8), "e": st.integers(1, 6), "k": st.integers(1, 4),
+         "epochs": st.integers(1, 4)}
+    ),
+    st.integers(1, 4), st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_training_is_its_definition(size, n_rivals, average, by_class):
+    p = random_problem(**size)
+    n_rivals = min(n_rivals, size["c"] - 2)
+    visits = []
+
+    class Scripted(LatEm):
+        def __init__(self):
+            super().__init__(
+                (range(size["c"]), p["Y"]), n_maps=size["k"], learning_rate=0.1,
+                n_epochs=size["epochs"], n_rivals=n_rivals, average=average, random_state=0,
+                **PLAIN,
+            )  # fmt: skip
+
+        def _initial_maps(self, shape):
+            return p["W"].copy()
+
+        def _visits(self, epoch, labels):
+            order, first = p["visits"][epoch - 1]
+            more = more_rivals(self.seed_, epoch, labels[order], size["c"], n_rivals - 1)
+            visits.append((order, np.column_stack([first, more])))
+            return order, first
+
+        def _space(self, maps, vectors):
+            kind = FullClassSpace if by_class else FullEmbeddingSpace
+            return kind(maps, vectors, average=average)
+
+    model = Scripted().fit(p["X"], p["y"])
+    expected = plain(p["X"], p["y"], p["Y"], p["W"].copy(), visits, 0.1, 1.0, average)
+    np.testing.assert_allclose(model.maps_, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_both_engines_agree_on_the_paper_s_algorithm(monkeypatch):
+    world = make_latent_world(n_images=8, random_state=0)
+    X, y = world.training()
+    model = LatEm(world.embeddings["att"], n_maps=3, n_epochs=5, random_state=0, dtype="float64")
+    expected = model.fit(X, y).maps_
+    monkeypatch.setattr(LatEm, "_space", lambda self, maps, vectors: FullClassSpace(maps, vectors))
+    np.testing.assert_allclose(model.fit(X, y).maps_, expected, atol=1e-8)
+
+
+def test_enough_rivals_are_all_classes():
+    world = make_latent_world(n_images=4, n_seen=10, random_state=0)
+    X, y = world.training()
+    models = [
+        LatEm(world.embeddings["att"], n_rivals=n, n_epochs=3, random_state=0).fit(X, y).maps_
+        for n in (9, 500)
+    ]
+    np.testing.assert_array_equal(*models)
+
+
+def test_more_rivals_are_never_the_true_class():
+    true = np.random.default_rng(0).integers(0, 5, 2000)
+    rivals = more_rivals(0, 1, true, 5, 3)
+    assert rivals.shape == (2000, 3)
+    assert (rivals != true[:, None]).all()
+    counts = np.bincount(rivals.ravel(), minlength=5)
+    assert counts.min() > 0.8 * counts.max()
+
+
+@pytest.fixture(scope="module")
+def world():
+    return make_latent_world(n_poses=1, n_images=8, random_state=0)
+
+
+def test_the_start_is_eszsl_with_a_mean_lead_of_one(world):
+    X, y = world.training()
+    table = world.embeddings["att"]
+    seen = []
+    LatEm(
+        table, **{**TUNED, "center_classes": False, "learning_rate": 1e-12, "dtype": "float64"},
+        gamma=2.0, lam=0.5,
+    ).fit(X, y, callback=lambda info: seen.append(info.maps()[0]) and None)  # fmt: skip
+    closed = ESZSL(table, gamma=2.0, lam=0.5, feature_scaling="l2", dtype="float64").fit(X, y)
+    cosine = (seen[0] * closed.map_).sum() / np.linalg.norm(seen[0]) / np.linalg.norm(closed.map_)
+    assert cosine == pytest.approx(1, abs=1e-9)
+    scaled = X / np.linalg.norm(X, axis=1, keepdims=True)
+    names = np.unique(y)
+    scores = scaled @ seen[0] @ table.select(names).unit_vectors().T
+    own = scores[np.arange(len(y)), np.searchsorted(names, y)]
+    assert (own - scores.mean(axis=1)).mean() == pytest.approx(1, abs=1e-6)
+
+
+def test_centred_classes(world):
+    X, y = world.training()
+    table = world.embeddings["att"]
+    model = LatEm(table, center_classes=True, n_maps=1, n_epochs=2, random_state=0).fit(X, y)
+    mean = table.select(np.unique(y)).vectors.mean(axis=0)
+    centred = table.vectors - mean
+    centred /= np.linalg.norm(centred, axis=1, keepdims=True)
+    expected = model.scaler_.transform(X, "float32") @ model.maps_[0] @ centred.T
+    np.testing.assert_allclose(model.decision_function(X, "all"), expected, atol=1e-5)
+
+
+def test_averaging_goes_on_after_a_checkpoint(world, tmp_path):
+    X, y = world.training()
+    params = {**TUNED, "n_maps": 2, "init_scale": 0.1, "random_state": 0}
+    whole = LatEm(world.embeddings["att"], **{**params, "n_epochs": 6}).fit(X, y)
+    path = tmp_path / "c"
+    LatEm(world.embeddings["att"], **params).fit(X, y, checkpoint=path)
+    part = LatEm(world.embeddings["att"], **{**params, "n_epochs": 6}).fit(X, y, checkpoint=path)
+    np.testing.assert_array_equal(whole.maps_, part.maps_)
+    again = LatEm(world.embeddings["att"], **{**params, "n_epochs": 6}).fit(X, y, checkpoint=path)
+    np.testing.assert_array_equal(whole.maps_, again.maps_)
+
+
+def test_tuned_preset_names_every_image_of_an_easy_world(world):
+    search = LatEmCV(world.embeddings["att"], preset="tuned", cv=world.split().val, random_state=0)
+    search.fit(*world.training())
+    assert search.score(*world.testing()) == 1.0
+    assert search.best_model_.start == "eszsl"
+    assert set(search.best_params_) == {"gamma", "lam", "n_epochs"}
+    assert search.best_params_["n_epochs"] in (2, 6)
+
+
+def test_tuned_preset_chooses_as_eszsl_does(world):
+    """The penalties are those that the closed form alone likes best on the held-out classes."""
+    X, y = world.training()
+    val = list(world.split().val)
+    noisy = X + np.random.default_rng(0).normal(size=X.shape).astype(X.dtype) * 0.5
+    table = world.embeddings["att"]
+    search = LatEmCV(table, preset="tuned", cv=val, random_state=0).fit(noisy, y)
+    out = np.isin(y, val)
+    mean = table.select(np.unique(y[~out])).vectors.mean(axis=0)
+    from latem import ClassEmbeddings
+
+    centred = ClassEmbeddings(table.names, table.vectors - mean)
+    scores = {}
+    for gamma in 10.0 ** np.arange(-3, 5):
+        for lam in 10.0 ** np.arange(-2, 3):
+            model = ESZSL(centred, gamma=gamma, lam=lam, feature_scaling="l2", dtype="float64")
+            scores[gamma, lam] = model.fit(noisy[~out], y[~out]).score(noisy[out], y[out], val)
+    best = max(scores.values())
+    assert scores[search.best_params_["gamma"], search.best_params_["lam"]] == pytest.approx(best)
