@@ -98,7 +98,16 @@ _HOMES = {
     "latem.selection": ("HeldOutSearch", "LatEmCV"),
     "latem.storage": ("FileFormatError",),
 }
-_ROOMS = ("datasets", "embeddings", "fusion", "metrics", "models", "selection", "storage")
+_ROOMS = (
+    "datasets",
+    "embeddings",
+    "features",
+    "fusion",
+    "metrics",
+    "models",
+    "selection",
+    "storage",
+)
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [

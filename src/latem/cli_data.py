@@ -85,7 +85,8 @@ def _write(dataset: ZeroShotDataset, out: Path) -> None:
     typer.echo(f"{out}: {dataset!r}")
 
 
-def _tables(given: list[str]) -> dict[str, object]:
+def tables_of(given: list[str]) -> dict[str, object]:
+    """Class tables of --table options, by name."""
     from latem.embeddings.attributes import read_attributes
 
     tables: dict[str, object] = {}
@@ -99,7 +100,8 @@ def _tables(given: list[str]) -> dict[str, object]:
     return tables
 
 
-def _unseen(path: Path | None) -> list[str]:
+def unseen_of(path: Path | None) -> list[str]:
+    """Class names of an --unseen file."""
     if path is None:
         return []
     lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -151,7 +153,10 @@ def npz(
     from latem.datasets.arrays import from_npz
 
     with failures():
-        _write(from_npz(file, _tables(table), unseen=_unseen(unseen), name=name), out)
+        _write(
+            from_npz(file, tables_of(table), unseen=unseen_of(unseen), name=name),
+            out,
+        )
 
 
 @convert.command(name="table")
@@ -166,7 +171,10 @@ def from_lines(
     from latem.datasets.arrays import from_table
 
     with failures():
-        _write(from_table(file, _tables(table), unseen=_unseen(unseen), name=name), out)
+        _write(
+            from_table(file, tables_of(table), unseen=unseen_of(unseen), name=name),
+            out,
+        )
 
 
 @convert.command()
@@ -184,8 +192,11 @@ def pictures(
     from latem.datasets.arrays import from_pictures
 
     with failures():
-        tables = _tables(table)
-        _write(from_pictures(folder, features, tables, unseen=_unseen(unseen), name=name), out)
+        tables = tables_of(table)
+        _write(
+            from_pictures(folder, features, tables, unseen=unseen_of(unseen), name=name),
+            out,
+        )
 
 
 @app.command()

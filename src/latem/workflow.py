@@ -16,6 +16,7 @@ from latem.models.tabled import TableClassifier
 from latem.selection import GRIDS, HeldOutSearch
 from latem.wording import some
 
+_BATCH = 32
 MODELS = (
     "LatEm", "SJE", "ALE", "DeViSE", "WSABIE", "ESZSL", "DAP", "IAP", "CMT", "SemanticOutputCodes",
     "ConSE", "CCA",
@@ -173,7 +174,7 @@ def name_pictures(
     """
     from latem.explain import explain_predictions, inner_model
     from latem.features.encoders import load_encoder
-    from latem.features.pictures import PictureError, read_picture
+    from latem.features.pictures import PictureError
 
     inner = inner_model(model)
     spec = getattr(inner, "encoder_", None)
@@ -186,7 +187,7 @@ def name_pictures(
     readable, prepared = [], []
     for path in pictures:
         try:
-            prepared.append(encoder.prepare(read_picture(path)))
+            prepared.append(encoder.prepare(path))
             readable.append(path)
         except PictureError as error:
             if unreadable is None:
@@ -194,7 +195,12 @@ def name_pictures(
             unreadable(path, str(error))
     if not readable:
         return []
-    X = encoder.encode(prepared)
+    X = np.concatenate(
+        [
+            encoder.encode_batch(np.stack(prepared[first : first + _BATCH]))
+            for first in range(0, len(prepared), _BATCH)
+        ]
+    )
     candidates = inner._candidates(classes).names if isinstance(inner, TableClassifier) else None
     k = top if candidates is None else min(top, len(candidates))
     names, scores = model.top_k(X, k, classes=classes, return_scores=True)

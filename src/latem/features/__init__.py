@@ -1,0 +1,24 @@
+"""The image side: pictures → vectors, by encoders trained elsewhere."""
+
+from latem.features.embed import Embedded, embed_pictures
+from latem.features.encoders import (
+    DEFAULT_ENCODER,
+    Encoder,
+    Preprocessing,
+    encoder_spec,
+    load_encoder,
+)
+from latem.features.pictures import PictureError, find_pictures, read_picture
+
+__all__ = [
+    "DEFAULT_ENCODER",
+    "Embedded",
+    "Encoder",
+    "PictureError",
+    "Preprocessing",
+    "embed_pictures",
+    "encoder_spec",
+    "find_pictures",
+    "load_encoder",
+    "read_picture",
+]
