@@ -82,7 +82,7 @@ class _AttributeModel(TableClassifier):
 
     @abstractmethod
     def _log_probabilities(self, kept: np.ndarray) -> Callable[[np.ndarray], Any]:
-        """Function from scaled features to log p(a = 0 | x) and log p(a = 1 | x)."""
+        """Function from scaled features to log p(a = 0 | x) and the log-odds of a = 1."""
 
     @abstractmethod
     def _n_outputs(self) -> int:

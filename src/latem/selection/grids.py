@@ -25,7 +25,7 @@ GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "ESZSL": {"gamma": _POWERS, "lam": _POWERS},
     "DAP": {"C": (0.001, 0.01, 0.1)},
     "IAP": {"C": (0.001, 0.01, 0.1)},
-    "CMT": {"n_hidden": (100, 300), "alpha": (1e-4, 1e-3, 1e-2)},
+    "CMT": {"alpha": (1e-3, 1e-2, 1e-1)},
     "SemanticOutputCodes": {"alpha": _POWERS, "neighbour": ("euclidean", "cosine")},
     "ConSE": {"C": (1e-4, 1e-3, 1e-2, 1e-1), "n_top": (5, 10, 20, 50)},
     "CCA": {"reg_x": (1e-3, 1e-2, 1e-1, 1.0), "reg_y": (1e-3, 1e-2, 1e-1, 1.0)},
