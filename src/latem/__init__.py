@@ -8,9 +8,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from latem.calibration import (
+        CalibrationReport,
+        RejectionReport,
+        expected_calibration_error,
+        fit_temperature,
+        risk_coverage_curve,
+        threshold_for,
+    )
     from latem.datasets import (
         Split,
         ZeroShotDataset,
+        hold_out,
         load_emoji,
         make_latent_world,
         random_class_splits,
@@ -27,9 +36,19 @@ if TYPE_CHECKING:
         word_embeddings,
     )
     from latem.embeddings.describe import Description
+    from latem.evaluation import Evaluation, evaluate
     from latem.explain import Explanation, explain_predictions
     from latem.fusion import LateFusion
     from latem.galleries import map_overlap, map_profiles, top_images
+    from latem.generalized import (
+        GeneralizedScores,
+        ausuc,
+        best_gamma,
+        calibrated_stacking,
+        generalized_accuracy,
+        harmonic_mean,
+        seen_unseen_curve,
+    )
     from latem.metrics import (
         confusion_matrix,
         mean_class_accuracy,
@@ -45,6 +64,7 @@ if TYPE_CHECKING:
     from latem.models.eszsl import ESZSL, ESZSLCV
     from latem.models.files import load
     from latem.models.latem import LatEm
+    from latem.models.probabilities import UncalibratedWarning
     from latem.models.regression import SemanticOutputCodes
     from latem.models.training import EpochInfo
     from latem.models.wsabie import WSABIE
@@ -55,9 +75,18 @@ __version__ = "0.1.0"
 
 # Imported when first used, so that `import latem` is quick.
 _HOMES = {
+    "latem.calibration": (
+        "CalibrationReport",
+        "RejectionReport",
+        "expected_calibration_error",
+        "fit_temperature",
+        "risk_coverage_curve",
+        "threshold_for",
+    ),
     "latem.datasets": (
         "Split",
         "ZeroShotDataset",
+        "hold_out",
         "load_emoji",
         "make_latent_world",
         "random_class_splits",
@@ -74,9 +103,19 @@ _HOMES = {
         "word_embeddings",
     ),
     "latem.embeddings.describe": ("Description",),
+    "latem.evaluation": ("Evaluation", "evaluate"),
     "latem.explain": ("Explanation", "explain_predictions"),
     "latem.fusion": ("LateFusion",),
     "latem.galleries": ("map_overlap", "map_profiles", "top_images"),
+    "latem.generalized": (
+        "GeneralizedScores",
+        "ausuc",
+        "best_gamma",
+        "calibrated_stacking",
+        "generalized_accuracy",
+        "harmonic_mean",
+        "seen_unseen_curve",
+    ),
     "latem.metrics": (
         "confusion_matrix",
         "mean_class_accuracy",
@@ -92,6 +131,7 @@ _HOMES = {
     "latem.models.eszsl": ("ESZSL", "ESZSLCV"),
     "latem.models.files": ("load",),
     "latem.models.latem": ("LatEm",),
+    "latem.models.probabilities": ("UncalibratedWarning",),
     "latem.models.regression": ("SemanticOutputCodes",),
     "latem.models.training": ("EpochInfo",),
     "latem.models.wsabie": ("WSABIE",),
@@ -120,26 +160,40 @@ __all__ = [
     "IAP",
     "SJE",
     "WSABIE",
+    "CalibrationReport",
     "ClassEmbeddings",
     "ConSE",
     "DeViSE",
     "Description",
     "EpochInfo",
+    "Evaluation",
     "Explanation",
     "FileFormatError",
+    "GeneralizedScores",
     "HeldOutSearch",
     "LatEm",
     "LatEmCV",
     "LateFusion",
+    "RejectionReport",
     "SemanticOutputCodes",
     "Split",
+    "UncalibratedWarning",
     "ZeroShotClassifier",
     "ZeroShotDataset",
     "__version__",
     "as_class_embeddings",
+    "ausuc",
+    "best_gamma",
+    "calibrated_stacking",
     "confusion_matrix",
+    "evaluate",
+    "expected_calibration_error",
     "explain_predictions",
+    "fit_temperature",
+    "generalized_accuracy",
+    "harmonic_mean",
     "hierarchy_embeddings",
+    "hold_out",
     "load",
     "load_emoji",
     "make_latent_world",
@@ -150,7 +204,10 @@ __all__ = [
     "random_class_splits",
     "read_attributes",
     "read_folder",
+    "risk_coverage_curve",
+    "seen_unseen_curve",
     "text_embeddings",
+    "threshold_for",
     "top_images",
     "top_k_accuracy",
     "train_word_vectors",

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from latem.cli_data import app as data_app
 from latem.cli_embed import app as embed_app
+from latem.cli_evaluate import evaluate_command
 from latem.cli_gallery import gallery
 from latem.cli_reproduce import reproduce
 from latem.cli_tools import failures
@@ -34,6 +35,7 @@ app.add_typer(data_app, name="data")
 app.add_typer(embed_app, name="embed")
 app.command()(train)
 app.command()(predict)
+app.command("evaluate")(evaluate_command)
 app.command()(reproduce)
 app.command()(gallery)
 
