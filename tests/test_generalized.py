@@ -101,7 +101,8 @@ def test_the_best_gamma_by_sweeping(problem):
     harmonics = {gamma: harmonic(*plainly(*problem, gamma)) for gamma in BETWEEN}
     most = max(harmonics.values())
     best = best_gamma(*problem)
-    assert harmonic(*plainly(*problem, best)) == pytest.approx(most)
+    # where no interval is any good, 0 is taken, and a tie there may even be broken luckily
+    assert harmonic(*plainly(*problem, best)) >= most - 1e-12
     if most:  # no interval nearer to 0 is as good
         nearer = [g for g in seen_unseen_curve(*problem).gammas if abs(g) < abs(best)]
         assert all(harmonic(*plainly(*problem, g)) < most - 1e-9 for g in nearer)
