@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from latem import ClassEmbeddings, make_latent_world, write_folder
+from latem import ClassEmbeddings, LatEm, make_latent_world, write_folder
 from latem.cli import app
 from latem.datasets import random_class_splits
 from latem.experiments.cells import Cells
@@ -110,7 +110,7 @@ def test_recipes_are_models_that_can_be_made():
 
 
 def test_numbers_are_those_of_the_models_trained_by_hand(done):
-    from latem import ESZSLCV, LatEm
+    from latem import ESZSLCV
 
     result, _ = done
     world = small_world(0, ["att", "glo", "hie"])
@@ -293,7 +293,19 @@ def test_splits_are_drawn_where_there_are_none(tmp_path):
 
 def test_step_sizes_can_be_chosen(data, tmp_path):
     result = reproduce(data, tmp_path, ["table5_left"], n_epochs=1, select_learning_rate=True)
-    assert "chosen on the val classes" in result.summary["settings"]["LatEm's step"]
+    step = result.summary["settings"]["LatEm's step"]
+    world = small_world(0, ["att", "glo", "hie"])
+    scores = {}
+    for rate in (0.001, 0.01, 0.1, 1.0):
+        model = LatEm(world.embeddings["att"], learning_rate=rate, n_epochs=1, random_state=0)
+        scores[rate] = model.fit(*world.training(val=False)).score(*world.validation())
+    assert f"CUB {max(scores, key=scores.get)} (chosen on val classes)" in step
+
+
+def test_other_features_than_the_paper_s_get_a_step_of_their_own(tmp_path):
+    write_folder(small_world(0, ["att"]), tmp_path / "data" / "awa_handcrafted")
+    result = reproduce(tmp_path / "data", tmp_path / "out", ["table5_left"], n_epochs=1)
+    assert "(chosen on val classes)" in result.summary["settings"]["LatEm's step"]
 
 
 def test_galleries_show_pictures_that_are_there(data, tmp_path):

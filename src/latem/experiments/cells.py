@@ -7,7 +7,7 @@ and asks again until nothing is missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from latem.metrics import mean_class_accuracy
 from latem.models.ranking import RankingModel
 
 STANDARD = "standard"
+STEPS = [0.001, 0.01, 0.1, 1.0]
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Cells:
     seed : int
     absent : dict of str to str
         Why each of the other datasets is not there.
+    choose_step : set of str
+        Datasets whose step size is chosen on val classes instead of being the paper's.
     """
 
     datasets: Mapping[str, ZeroShotDataset]
@@ -67,6 +70,7 @@ class Cells:
     store: Store
     seed: int = 0
     absent: Mapping[str, str] = field(default_factory=dict)
+    choose_step: Collection[str] = ()
     missing: dict[Fit, None] = field(default_factory=dict)
     used: dict[Fit, None] = field(default_factory=dict)
     waiting: set[Any] = field(default_factory=set)
@@ -131,7 +135,11 @@ class Cells:
         plan = self.recipes[recipe]
         params = {**plan.params, **given}
         if params.get("learning_rate") == "dataset":
-            params["learning_rate"] = self.paper[dataset].learning_rate
+            step = self.learning_rate(dataset, params["n_epochs"])
+            if step is None:
+                self.waiting.add((dataset, recipe, embeddings, split))
+                return None
+            params["learning_rate"] = step
         for values, where in ((plan.tune, STANDARD), (plan.grid, split)):
             if values:
                 best = self._choose(dataset, plan.model, embeddings, where, params, values)
@@ -140,6 +148,22 @@ class Cells:
                     return None
                 params |= best
         return self._outcome(dataset, plan.model, embeddings, split, "all", params)
+
+    def learning_rate(self, dataset: str, n_epochs: int) -> float | None:
+        """LatEm's step size: the paper's, or chosen once for the dataset (None while it is not).
+
+        It is chosen on the val classes of the standard split, with attributes if there are any,
+        and kept for all splits and embeddings, as in Sec. 5.
+        """
+        if dataset not in self.choose_step:
+            return self.paper[dataset].learning_rate
+        have = self.datasets[dataset].embeddings
+        embedding = "att" if "att" in have else min(have)
+        params = {"n_epochs": n_epochs}
+        best = self._choose(
+            dataset, "LatEm", (embedding,), STANDARD, params, {"learning_rate": STEPS}
+        )
+        return None if best is None else float(best["learning_rate"])
 
     def _choose(
         self,

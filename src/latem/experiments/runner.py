@@ -31,7 +31,6 @@ from latem.runs import RunFolder
 from latem.threads import resolve_threads, single_threaded_blas
 from latem.wording import some
 
-_STEPS = [0.001, 0.01, 0.1, 1.0]
 Progress = Callable[[int, int, str], None]
 
 
@@ -92,7 +91,7 @@ def reproduce(
         Folders with the pictures of a dataset, for galleries.
     select_learning_rate : bool
         Whether LatEm's step size is chosen on the val classes of the standard split instead of
-        being the paper's for the dataset.
+        being the paper's for the dataset. For other features than the paper's it always is.
     n_epochs : int, optional
         Other number of passes than the paper's 150, for a quick look.
     progress : callable, optional
@@ -109,8 +108,14 @@ def reproduce(
     run = RunFolder(out)
     digests = {key: digest_dataset(dataset) for key, dataset in datasets.items()}
     store = Store(run.file("cells"), digests)
-    recipes = _recipes(select_learning_rate, n_epochs)
-    cells = Cells(datasets, read_datasets(), recipes, store, seed, absent)
+    recipes = _recipes(n_epochs)
+    paper = read_datasets()
+    chosen = {
+        key
+        for key, place in places.items()
+        if select_learning_rate or place.name in paper[key].other_features
+    }
+    cells = Cells(datasets, paper, recipes, store, seed, absent, chosen)
     shown = _picture_folders(places, pictures or {})
     n_trained = 0
     while True:
@@ -124,7 +129,7 @@ def reproduce(
         _train(
             missing, datasets, store, n_jobs, done, len(cells.used) + len(cells.waiting), progress
         )
-    summary = {**_head(cells, wanted, seed, select_learning_rate, n_epochs), **summary}
+    summary = {**_head(cells, wanted, seed, n_epochs), **summary}
     _write_results(run, summary)
     ratio = _ratio(cells)
     seconds = time.perf_counter() - start
@@ -191,13 +196,10 @@ def _with_five_splits(dataset: ZeroShotDataset) -> ZeroShotDataset:
     return dataclasses.replace(dataset, splits={**dataset.splits, **extra})
 
 
-def _recipes(select_learning_rate: bool, n_epochs: int | None) -> dict[str, Recipe]:
+def _recipes(n_epochs: int | None) -> dict[str, Recipe]:
     recipes = {}
     for name, recipe in read_recipes().items():
         params, tune = dict(recipe.params), dict(recipe.tune)
-        if select_learning_rate and params.get("learning_rate") == "dataset":
-            del params["learning_rate"]
-            tune["learning_rate"] = _STEPS
         if n_epochs is not None:
             if "n_epochs" in params:
                 params["n_epochs"] = n_epochs
@@ -271,19 +273,13 @@ def _ratio(cells: Cells) -> float | None:
 
 
 def _head(
-    cells: Cells,
-    tables: Mapping[str, PaperTable],
-    seed: int,
-    select_learning_rate: bool,
-    n_epochs: int | None,
+    cells: Cells, tables: Mapping[str, PaperTable], seed: int, n_epochs: int | None
 ) -> dict[str, Any]:
     """Title, remarks and settings of the report."""
-    rates = {key: cells.paper[key].learning_rate for key in cells.datasets}
-    steps = (
-        "chosen on the val classes of the standard split"
-        if select_learning_rate
-        else ", ".join(f"{key} {rate:g}" for key, rate in rates.items()) + " (Sec. 5)"
-    )
+    steps = []
+    for key in cells.datasets:
+        own = "chosen on val classes" if key in cells.choose_step else "Sec. 5"
+        steps.append(f"{key} {cells.learning_rate(key, n_epochs or 150)!s} ({own})")
     notes = [f"{key}: {reason}." for key, reason in cells.absent.items()]
     for key, data in cells.datasets.items():
         if data.info.get("features"):
@@ -299,7 +295,7 @@ def _head(
             "Measure": "mean per-class top-1 accuracy on unseen classes, in percent",
             "Choices": "numbers of maps, steps and all else on val classes only; final models "
             "learn from train and val classes",
-            "LatEm's step": steps,
+            "LatEm's step": ", ".join(steps),
             "Epochs": str(n_epochs or 150),
             "Five splits": "the standard one and four random ones with as many classes",
             "Seed": str(seed),

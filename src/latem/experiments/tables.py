@@ -38,11 +38,16 @@ class Recipe:
 
 @dataclass(frozen=True)
 class PaperDataset:
-    """One of the paper's datasets: names of folders that hold it, and its step size."""
+    """One of the paper's datasets: names of folders that hold it, and its step size.
+
+    Folders in `other_features` hold it with other features than the paper's, to which the step
+    size does not belong.
+    """
 
     key: str
     folders: tuple[str, ...]
     learning_rate: float
+    other_features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,12 @@ def read_recipes() -> dict[str, Recipe]:
 def read_datasets() -> dict[str, PaperDataset]:
     """The paper's datasets by key."""
     return {
-        key: PaperDataset(key, tuple(entry["folders"]), entry["learning_rate"])
+        key: PaperDataset(
+            key,
+            tuple(entry["folders"]),
+            entry["learning_rate"],
+            tuple(entry.get("other_features", ())),
+        )
         for key, entry in _protocols()["datasets"].items()
     }
 
