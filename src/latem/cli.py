@@ -16,6 +16,7 @@ from latem.cli_data import app as data_app
 from latem.cli_embed import app as embed_app
 from latem.cli_evaluate import evaluate_command
 from latem.cli_gallery import gallery
+from latem.cli_name import name
 from latem.cli_reproduce import reproduce
 from latem.cli_tools import failures
 from latem.cli_train import predict, train
@@ -35,6 +36,7 @@ app.add_typer(data_app, name="data")
 app.add_typer(embed_app, name="embed")
 app.command()(train)
 app.command()(predict)
+app.command()(name)
 app.command("evaluate")(evaluate_command)
 app.command()(reproduce)
 app.command()(gallery)
