@@ -215,6 +215,9 @@ def test_best_epoch_on_held_out_classes(kind):
     assert model.score(*held_out) == max(scores)
     with pytest.raises(ValueError, match="only held-out classes"):
         model.fit(X, y, validation=(X, y))
+    one = held_out[1] == held_out[1][0]
+    with pytest.raises(ValueError, match="one class only"):
+        model.fit(X, y, validation=(held_out[0][one], held_out[1][one]))
     with pytest.raises(ValueError, match="one fresh training only"):
         model.fit(X, y, validation=held_out, checkpoint="anywhere")
 

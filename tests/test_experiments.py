@@ -268,6 +268,51 @@ def test_killed_and_continued(data, done, tmp_path):
         assert (tmp_path / "killed" / name).read_bytes() == (out / name).read_bytes(), name
 
 
+@pytest.mark.parametrize("damage", ["empty json", "no npy", "short npy", "no seconds", "odd json"])
+def test_damaged_results_are_made_again(data, tmp_path, damage):
+    first = reproduce(data, tmp_path, ["appendix_b"], n_epochs=1)
+    before = (tmp_path / "results.json").read_bytes()
+    kind = {"json": ".json", "npy": ".npy", "seconds": ".seconds"}[damage.split()[1]]
+    path = next(p for p in sorted((tmp_path / "cells").iterdir()) if p.suffix == kind)
+    if damage.startswith("no"):
+        path.unlink()
+    else:
+        path.write_bytes({"empty": b"", "short": b"\x93NUMPY", "odd": b"{}"}[damage.split()[0]])
+    again = reproduce(data, tmp_path, ["appendix_b"], n_epochs=1)
+    assert (again.n_trained, again.n_kept) == (1, first.n_trained - 1)
+    assert (tmp_path / "results.json").read_bytes() == before
+
+
+def test_unsuitable_datasets_are_skipped_by_name(data, tmp_path):
+    copy = tmp_path / "data"
+    shutil.copytree(data, copy)
+    shutil.rmtree(copy / "dogs")
+    dogs = small_world(1, ["w2v", "hie"])
+    split = dogs.split()
+    write_folder(replace(dogs, splits={"mine": split}), copy / "dogs")
+    odd = small_world(2, ["att", "w2v"])
+    w2v = odd.embeddings["w2v"]
+    part = {**odd.embeddings, "w2v": w2v.select([n for n in w2v.names if n != split.train[0]])}
+    awa = replace(odd, embeddings=part)
+    write_folder(replace(awa, splits={"standard": odd.split()}), copy / "awa")
+    result = reproduce(copy, tmp_path / "out", ["table2"], n_epochs=1)
+    assert (
+        "has no split 'standard'" in cell_of(result.summary, "table2", "hie", "Dogs", "SJE")["note"]
+    )
+    assert cell_of(result.summary, "table2", "att", "AWA", "SJE")["status"] == "ok"
+    assert "does not describe" in cell_of(result.summary, "table2", "w2v", "AWA", "SJE")["note"]
+
+
+def test_the_user_s_own_random_splits_are_kept(tmp_path):
+    from latem.experiments.runner import _with_five_splits
+
+    world = small_world(0, ["glo"])
+    own = random_class_splits(world.classes.tolist(), (8, 4, 5), n=1, seed=9)[0]
+    five = _with_five_splits(replace(world, splits={"standard": world.split(), "random1": own}))
+    assert five.split("random1") == own
+    assert sorted(five.splits) == ["random1", "random2", "random3", "random4", "standard"]
+
+
 def test_other_data_is_not_taken_for_the_old(data, tmp_path):
     copy = tmp_path / "data"
     shutil.copytree(data, copy)

@@ -89,6 +89,12 @@ def test_why_not_another_class(world):
         assert why.contributions.sum() == pytest.approx(why.lead)
     with pytest.raises(ValueError, match="'nobody' is not among the candidates"):
         explain_predictions(model, X[:1], against=["nobody"])
+    import pandas as pd
+
+    series = pd.Series(worst, index=[7, 8, 9])
+    assert explain_predictions(model, X, against=series)[0].runner_up == worst[0]
+    with pytest.raises(ValueError, match="at least 1"):
+        explain_predictions(model, X)[0].text(0)
     with pytest.raises(ValueError, match="names 1 classes for 3 images"):
         explain_predictions(model, X, against=["nobody"])
 

@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 
 from latem import (
     ESZSL,
+    SJE,
     ClassEmbeddings,
     LatEm,
     load_emoji,
@@ -66,6 +67,17 @@ def test_profiles(fitted):
             assert count == ((winners == k) & (named == name)).sum()
         scores = model.decision_function(X[winners == k], "unseen").max(axis=1)
         assert profile.attributes.sum() == pytest.approx(scores.mean(), rel=1e-4)
+
+
+def test_profiles_of_directions(fitted):
+    world, _ = fitted
+    model = SJE(world.embeddings["att"], n_maps=2, n_epochs=3, normalize_projection=True)
+    model.fit(*world.training())
+    X, _ = world.testing()
+    scores = model.decision_function(X, "unseen").max(axis=1)
+    profiles = map_profiles(model, X)
+    total = sum(p.share * p.attributes.sum() for p in profiles)
+    assert total == pytest.approx(scores.mean(), rel=1e-4)
 
 
 def test_overlap(fitted):

@@ -159,3 +159,45 @@ def test_progress_is_shown_on_the_error_stream_only_if_asked(world, capfd):
     shown = capfd.readouterr()
     assert shown.out == ""
     assert "4/4 trainings" in shown.err
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        lambda t: HeldOutSearch(ESZSL(t), {"gamma": np.logspace(-1, 1, 3)}, cv=3),
+        lambda t: HeldOutSearch(ESZSL(t), {"gamma": [np.float32(1)]}, cv=t.names[:4]),
+        lambda t: LatEmCV(t, n_maps=range(1, 3), learning_rate=np.array([0.1]), n_epochs=2, cv=2),
+        lambda t: latem.ESZSLCV(t, gammas=np.array([1.0, 2.0]), cv=t.names[:4]),
+    ],
+)
+def test_searches_over_arrays_can_be_stored(world, tmp_path, search):
+    X, y = world.training()
+    model = search(world.embeddings["att"]).set_params(random_state=0).fit(X, y)
+    model.save(tmp_path / "m")
+    again = latem.load(tmp_path / "m")
+    np.testing.assert_array_equal(
+        again.decision_function(X, "unseen"), model.decision_function(X, "unseen")
+    )
+
+
+def test_names_of_features_are_kept(world):
+    import pandas as pd
+
+    X, y = world.training()
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
+    search = HeldOutSearch(ESZSL(world.embeddings["att"]), {"gamma": [1.0]}, cv=3).fit(frame, y)
+    assert list(search.feature_names_in_) == list(frame.columns)
+    with pytest.raises(ValueError, match="feature names"):
+        search.predict(frame.iloc[:3, ::-1])
+
+
+def test_a_failing_fit_leaves_nothing_behind(world):
+    X, y = world.training()
+    for model in (
+        HeldOutSearch(ESZSL(world.embeddings["att"]), {"gamma": [1.0]}, cv=3),
+        latem.CMT(world.embeddings["att"], n_hidden=3, max_iter=3),
+    ):
+        model.fit(X, y)
+        with pytest.raises(ValueError, match="at least 2|needs images"):
+            model.fit(X[:4], y[:1].repeat(4))
+        assert not [name for name in vars(model) if name.endswith("_") and "n_features" not in name]

@@ -184,3 +184,11 @@ def test_tuned_preset_chooses_as_eszsl_does(world):
             scores[gamma, lam] = model.fit(noisy[~out], y[~out]).score(noisy[out], y[out], val)
     best = max(scores.values())
     assert scores[search.best_params_["gamma"], search.best_params_["lam"]] == pytest.approx(best)
+
+
+def test_classes_that_are_the_mean_are_nothing_instead_of_noise():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 4)), np.arange(20) % 4
+    table = (range(4), np.tile([0.1, 0.7, 0.3], (4, 1)))
+    model = LatEm(table, center_classes=True, n_epochs=2, random_state=0).fit(X, y)
+    assert not model.decision_function(X).any()

@@ -66,6 +66,9 @@ def test_bad_requests(world):
         train_model(world, "att", kind="ESZSL", given={"n_maps": 2})
     with pytest.raises(ValueError, match="no split 'odd'"):
         train_model(world, "att", split="odd")
+    table = world.embeddings["att"].select(world.embeddings["att"].names[:-1])
+    with pytest.raises(ValueError, match="does not describe"):
+        train_model(replace(world, embeddings={"att": table}), "att")
     model = train_model(world, "att", kind="ESZSL").model
     with pytest.raises(ValueError, match="does not know which encoder"):
         name_pictures(model, [])

@@ -56,7 +56,9 @@ class Explanation:
         return self.score - self.runner_up_score
 
     def top(self, n: int = 10) -> pd.Series:
-        """The n contributions of largest size, of either sign, largest first."""
+        """The n contributions of largest size, of either sign, largest first; n at least 1."""
+        if n < 1:
+            raise ValueError(f"n must be at least 1, but is {n}.")
         sizes = self.contributions.abs().sort_values(ascending=False, kind="stable")
         return self.contributions[sizes.index[:n]].sort_values(ascending=False, kind="stable")
 
@@ -116,7 +118,8 @@ def explain_predictions(
     classes
         Which classes may be the answer, at least two; see `decision_function`.
     against : sequence of class names, one per image, optional
-        Compare with these instead of the runner-up: "why not …?"
+        Compare with these instead of the runner-up: "why not …?" Where one of them is the class
+        that was named, the runner-up is taken.
 
     Returns
     -------
@@ -134,6 +137,7 @@ def explain_predictions(
     """
     model = inner_model(model)
     X = model._check_images(X)
+    against = None if against is None else list(against)
     chosen = model._candidates(classes)
     if len(chosen.names) < 2:
         raise ValueError("An explanation compares two classes; name at least two candidates.")

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from latem.datasets.dataset import ZeroShotDataset
 from latem.explain import inner_model
 from latem.models.ranking import RankingModel
+from latem.models.regression import unit_rows
 from latem.models.scoring import best_k
 
 
@@ -137,7 +138,10 @@ def map_profiles(model: Any, X: Any, classes: Any = "unseen") -> list[MapProfile
         winner[rows] = np.take_along_axis(winners, named[rows, None], axis=1)[:, 0]
         for k in range(n_maps):
             own = winner[rows] == k
-            terms = (features[own] @ model.maps_[k]) * chosen.vectors[named[rows][own]]
+            projected = features[own] @ model.maps_[k]
+            if getattr(model, "normalize_projection", False):
+                projected = unit_rows(projected)
+            terms = projected * chosen.vectors[named[rows][own]]
             sums[k] += terms.sum(axis=0, dtype=np.float64)
     columns = model.class_table_._column_list()
     profiles = []

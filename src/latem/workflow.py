@@ -85,6 +85,18 @@ def train_model(
         raise ValueError(f"The dataset has no class table {embedding!r}; it has {have}.")
     if split is not None and split not in dataset.splits and not dataset.splits:
         split = None
+    if split is not None:
+        table, chosen_split = dataset.embeddings[embedding], dataset.split(split)
+        lone = [
+            name
+            for name in chosen_split.train + chosen_split.val + chosen_split.test
+            if name not in table
+        ]
+        if lone:
+            raise ValueError(
+                f"Class table {embedding!r} does not describe {some(lone)} of split {split!r}; add "
+                f"rows for them, or take them out of the split."
+            )
     given = dict(given or {})
     model = getattr(latem, kind)(dataset.embeddings[embedding])
     odd = [name for name in given if name not in model.get_params(deep=False)]

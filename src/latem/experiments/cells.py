@@ -20,6 +20,7 @@ from latem.experiments.store import Store
 from latem.experiments.tables import PaperDataset, Recipe
 from latem.metrics import mean_class_accuracy
 from latem.models.ranking import RankingModel
+from latem.wording import some
 
 STANDARD = "standard"
 STEPS = [0.001, 0.01, 0.1, 1.0]
@@ -120,7 +121,9 @@ class Cells:
         every = [outcome.scores for outcome in outcomes if outcome is not None]
         if len(every) < len(outcomes):
             return None, ""
-        scores = np.mean(np.stack([part for part in every if part is not None]), axis=0)
+        if split != STANDARD:
+            raise ValueError("Scores are kept on the standard split only: fuse there.")
+        scores = np.mean(np.stack(every), axis=0)  # type: ignore[arg-type]
         data = self.datasets[dataset]
         _, y = data.testing(split)
         candidates = np.array(sorted(set(y.tolist()) & set(data.split(split).test)))
@@ -227,7 +230,16 @@ class Cells:
             return f"skipped: {self.absent.get(dataset, f'no {dataset} here')}"
         have = self.datasets[dataset].embeddings
         without = [name for name in embeddings if name not in have]
-        return f"skipped: no {' and '.join(without)} in {dataset}" if without else ""
+        if without:
+            return f"skipped: no {' and '.join(without)} in {dataset}"
+        for name in self.splits(dataset):
+            split = self.datasets[dataset].split(name)
+            for embedding in embeddings:
+                table = have[embedding]
+                lone = [c for c in split.train + split.val + split.test if c not in table]
+                if lone:
+                    return f"skipped: {embedding} of {dataset} does not describe {some(lone)}"
+        return ""
 
     def splits(self, dataset: str) -> list[str]:
         """The standard split and four random ones."""

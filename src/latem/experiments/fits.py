@@ -67,6 +67,11 @@ class Fit:
         digest = hashlib.blake2b("\n".join(parts).encode(), digest_size=10).hexdigest()
         return f"{self.dataset}-{self.split}-{self.part}-{'+'.join(self.embeddings)}-{digest}"
 
+    @property
+    def keeps_scores(self) -> bool:
+        """Whether the scores of the unseen images are kept, for combining models."""
+        return self.split == "standard" and self.part == "all"
+
     def _tuple(self) -> tuple[Any, ...]:
         return (
             self.dataset, self.split, self.part, self.embeddings, self.model, self.params, self.seed
@@ -100,6 +105,8 @@ def digest_dataset(dataset: ZeroShotDataset) -> str:
     for first in range(0, len(dataset.features), 4096):
         digest.update(np.ascontiguousarray(dataset.features[first : first + 4096]).tobytes())
     digest.update(repr(dataset.labels.tolist()).encode())
+    if dataset.images is not None:  # galleries name them
+        digest.update(repr(dataset.images.tolist()).encode())
     for name, table in sorted(dataset.embeddings.items()):
         digest.update(repr((name, table.names.tolist())).encode())
         digest.update(table.vectors.tobytes())
@@ -135,8 +142,8 @@ def run_fit(fit: Fit, dataset: ZeroShotDataset, *, n_threads: int | None = 1) ->
     chosen = fit.part == "all"
     X, y = dataset.training(fit.split, val=chosen)
     X_new, y_new = dataset.testing(fit.split) if chosen else dataset.validation(fit.split)
-    candidates = sorted(split.test if chosen else split.val)
-    candidates = [name for name in candidates if name in set(y_new.tolist())]
+    present = set(y_new.tolist())
+    candidates = sorted(name for name in (split.test if chosen else split.val) if name in present)
     model = make_model(fit, class_table(dataset, fit.embeddings), params, split.val)
     model.set_params(n_threads=n_threads)
     by_epoch: dict[str, float] = {}
@@ -159,7 +166,7 @@ def run_fit(fit: Fit, dataset: ZeroShotDataset, *, n_threads: int | None = 1) ->
             name: getattr(model, name) for name in ("gamma_", "lam_") if hasattr(model, name)
         },
     }
-    standard = fit.split == "standard" and chosen
+    standard = fit.keeps_scores
     if standard:
         by_class = per_class_accuracy(y_new, named)
         matrix = confusion_matrix(y_new, named).reindex(

@@ -15,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from joblib import Parallel, delayed
 
 from latem import __version__
@@ -179,20 +180,39 @@ def _find_datasets(
                 raise FileNotFoundError(f"{folders[key]} is not a dataset folder.")
             absent[key] = f"no {key} in {data} (looked for {', '.join(entry.folders)})"
             continue
+        dataset = read_folder(found[0])
+        reason = _unsuitable(dataset)
+        if reason:
+            absent[key] = f"{key} in {found[0]} {reason}"
+            continue
         places[key] = found[0]
-        datasets[key] = _with_five_splits(read_folder(found[0]))
+        datasets[key] = _with_five_splits(dataset)
     return datasets, absent, places
 
 
+def _unsuitable(dataset: ZeroShotDataset) -> str:
+    """Why the paper's protocol cannot be run on a dataset, or an empty text."""
+    if STANDARD not in dataset.splits:
+        return f"has no split {STANDARD!r}"
+    for name, split in dataset.splits.items():
+        if name != STANDARD and not name.startswith("random"):
+            continue
+        for part, classes in (("train", split.train), ("val", split.val), ("test", split.test)):
+            if len(np.unique(dataset.labels[dataset.rows(classes)])) < 2:
+                return f"has fewer than two {part} classes with images in its split {name!r}"
+    return ""
+
+
 def _with_five_splits(dataset: ZeroShotDataset) -> ZeroShotDataset:
-    """The dataset with four random splits besides its standard one, if it has none."""
+    """The dataset with four random splits besides its standard one; those it has are kept."""
     standard = dataset.split(STANDARD)
     have = [name for name in dataset.splits if name.startswith("random")]
     if len(have) >= 4:
         return dataset
     sizes = len(standard.train), len(standard.val), len(standard.test)
     drawn = random_class_splits(standard.train + standard.val + standard.test, sizes, n=4)
-    extra = {f"random{i}": split for i, split in enumerate(drawn, start=1)}
+    free = [name for name in (f"random{i}" for i in range(1, 9)) if name not in have]
+    extra = dict(zip(free, drawn[: 4 - len(have)], strict=False))
     return dataclasses.replace(dataset, splits={**dataset.splits, **extra})
 
 

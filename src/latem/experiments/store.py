@@ -40,20 +40,24 @@ class Store:
         with self._lock:
             if fit in self._known:
                 return self._known[fit]
-        path = self._path(fit, ".json")
-        if not path.exists():
+        if not self._path(fit, ".json").exists():
             return None
-        content = json.loads(path.read_text(encoding="utf-8"))
-        scores = self._path(fit, ".npy")
-        outcome = Outcome(
-            result=content,
-            scores=np.load(scores) if scores.exists() else None,
-            seconds=float(self._path(fit, ".seconds").read_text()),
-            fit=fit,
-        )
+        try:
+            outcome = self._read(fit)
+        except (OSError, ValueError, EOFError):
+            return None  # damaged or half there: it is trained again
         with self._lock:
             self._known[fit] = outcome
         return outcome
+
+    def _read(self, fit: Fit) -> Outcome:
+        """Outcome from its files; an error if they are not all there and whole."""
+        content = json.loads(self._path(fit, ".json").read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or "accuracy" not in content:
+            raise ValueError("not a result")
+        scores = np.load(self._path(fit, ".npy")) if fit.keeps_scores else None
+        seconds = float(self._path(fit, ".seconds").read_text())
+        return Outcome(content, scores, seconds, fit)
 
     def put(self, fit: Fit, outcome: Outcome) -> None:
         """Keep an outcome; the result is written last and makes it valid."""

@@ -8,11 +8,13 @@ as for any classifier, or any others that the table, or a new table, describes.
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -158,9 +160,28 @@ class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metac
 
 def plain_params(params: dict[str, Any]) -> dict[str, Any]:
     """Parameters as plain data, without what belongs to a session: a random state object."""
-    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
+    plain = {name: _plain(value) for name, value in params.items()}
     if "verbose" in plain:
         plain["verbose"] = False
     if not isinstance(plain.get("random_state", 0), int):
         plain["random_state"] = None
     return plain
+
+
+def _plain(value: Any) -> Any:
+    """Lists, dicts, numbers and texts instead of arrays and the like; other things as they are."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, np.ndarray | pd.Index | pd.Series):
+        value = value.tolist()
+    if isinstance(value, list | tuple | range | set):
+        return [_plain(part) for part in value]
+    return value
+
+
+def forget_learned(model: Any) -> None:
+    """Drop what an earlier training learned, so that a failing one leaves nothing stale."""
+    for name in [name for name in vars(model) if name.endswith("_")]:
+        delattr(model, name)

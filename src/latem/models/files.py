@@ -61,7 +61,7 @@ def load(path: str | PathLike[str]) -> ZeroShotClassifier:
         return unpack(tensors, meta)
     except KeyError as error:
         raise storage.FileFormatError(f"{path} is damaged: it lacks {error}.") from None
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise storage.FileFormatError(f"{path} is damaged: {error}.") from None
 
 

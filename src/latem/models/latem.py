@@ -76,11 +76,13 @@ class LatEm(RankingModel):
         ESZSL's penalties for that start.
     n_rivals : int
         Rival classes drawn per visit, with replacement; the one that scores best is the rival.
-        The paper draws 1.
+        The paper draws 1. As many as there are other classes, or more, means all of them.
     center_classes : bool
         Whether the mean of the seen classes' vectors is subtracted from all class vectors.
     average : bool
-        Whether the model is the mean of the maps after every visit instead of the last ones.
+        Whether the model is the mean of the maps after every visit instead of the last ones. With
+        `partial_fit` and `warm_start` every call begins from the model so far, and averages over
+        its own visits.
     prune_below : float or None
         Drop maps that were chosen for less than this share of the counted visits so far (the
         paper: 0.05, starting from 16 maps). None keeps all maps.
@@ -283,6 +285,8 @@ class LatEm(RankingModel):
             return super()._vectors(table)
         mean = self.class_table_.select(self.classes_).vectors.mean(axis=0)
         vectors = table.vectors - mean
+        rounding = 10 * np.finfo(np.float64).eps * np.abs(table.vectors).max(axis=1)
+        vectors[np.abs(vectors).max(axis=1) <= rounding] = 0  # the mean itself, but for rounding
         if self.normalize_classes:
             vectors = unit_rows(vectors)
         return np.ascontiguousarray(vectors, dtype=self.dtype_)

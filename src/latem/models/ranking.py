@@ -20,6 +20,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from latem import storage
+from latem.models.base import forget_learned
 from latem.models.checkpoint import Checkpoint
 from latem.models.progress import progress_bar
 from latem.models.scaling import FeatureScaler
@@ -154,7 +155,7 @@ class RankingModel(TableClassifier):
                 raise ValueError("A checkpoint belongs to one training: use it without warm_start.")
             X, y = self._check_training_images(X, y, reset=False)
         else:
-            self._forget()
+            forget_learned(self)
             X, y = self._check_training_images(X, y)
             self._begin(X, y)
         n_epochs = (self.n_iter_ if more else 0) + self.n_epochs
@@ -185,16 +186,11 @@ class RankingModel(TableClassifier):
                 )
             X, y = self._check_training_images(X, y, reset=False)
         else:
-            self._forget()
+            forget_learned(self)
             X, y = self._check_training_images(X, y)
             self._begin(X, y, classes)
         self._train(X, y, getattr(self, "n_iter_", 0) + 1)
         return self
-
-    def _forget(self) -> None:
-        """Drop what an earlier training learned, so that a failing one leaves nothing stale."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
 
     def _begin(self, X: np.ndarray, y: np.ndarray, classes: Any = None) -> None:
         self._set_classes(y, classes)
@@ -285,6 +281,11 @@ class RankingModel(TableClassifier):
         X, y = self._check_features(X), column_or_1d(y)
         check_consistent_length(X, y)
         classes = np.unique(y)
+        if len(classes) < 2:
+            raise ValueError(
+                f"validation holds images of one class only, {classes.tolist()}, which would "
+                f"always be named rightly; hold out at least two classes."
+            )
         return BestEpoch(y, lambda maps: self._predict_by(maps, X, classes))
 
     def _predict_by(self, maps: np.ndarray, X: np.ndarray, classes: Any) -> np.ndarray:

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from latem import storage
 from latem.embeddings.describe import join_classes
 from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings, as_class_embeddings
-from latem.models.base import ZeroShotClassifier, plain_params
+from latem.models.base import ZeroShotClassifier, forget_learned, plain_params
 from latem.models.scaling import SCALINGS, FeatureScaler, Scaling
 from latem.models.scoring import best_k, row_blocks
 from latem.threads import run_all
@@ -333,7 +333,7 @@ class TableClassifier(ZeroShotClassifier):
 
     def _begin_anew(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Validated images and labels; sets all that a fit knows before it learns."""
-        self.__dict__.pop(self._learned, None)
+        forget_learned(self)
         X, y = self._check_training_images(X, y)
         self._set_classes(y)
         self.dtype_ = self.dtype

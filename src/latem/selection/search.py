@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latem import storage
 from latem.metrics import mean_class_accuracy
-from latem.models.base import ZeroShotClassifier, plain_params
+from latem.models.base import ZeroShotClassifier, forget_learned, plain_params
 from latem.models.files import unpack
 from latem.models.folds import class_folds, image_folds
 from latem.models.progress import task_bar
@@ -67,8 +67,7 @@ class Search(ZeroShotClassifier):
         self
         """
         self._validate_params()
-        self.__dict__.pop("best_model_", None)
-        self._uncalibrate()
+        forget_learned(self)
         model = self._model()
         grid = {name: list(values) for name, values in self._grid().items()}
         empty = [name for name, values in grid.items() if not values]
@@ -105,7 +104,10 @@ class Search(ZeroShotClassifier):
             best = max(self.cv_results_, key=lambda result: result["mean"])  # the first of equals
             self.best_params_ = {**settled, **best["params"]}
             self.best_score_ = best["mean"]
-            self.best_model_ = clone(model).set_params(**self.best_params_).fit(X, y)
+            best_model = clone(model).set_params(**self.best_params_).fit(X, y)
+            if hasattr(model, "feature_names_in_"):  # X is a plain array by now
+                best_model.feature_names_in_ = model.feature_names_in_
+            self.best_model_ = best_model
             done()
         self._adopt()
         return self
@@ -150,8 +152,7 @@ class Search(ZeroShotClassifier):
 
     def _own_params(self) -> dict[str, Any]:
         """Parameters for the model file, as plain data."""
-        params = plain_params(self.get_params(deep=False))
-        return {k: list(v) if isinstance(v, tuple | np.ndarray) else v for k, v in params.items()}
+        return plain_params(self.get_params(deep=False))
 
     def _pack(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         tensors, inner = self.best_model_._pack()
