@@ -65,9 +65,14 @@ class FullClassSpace:
         """Take a block's moves; see `latem.models.full_kernels`."""
         kernels.add_moves(X, image, moves, A, step, self.steps, when, self.late)
         gemm = blas.sgemm if X.dtype == np.float32 else blas.dgemm
-        for k in np.unique(moves[:, 1]):
-            chosen = moves[:, 1] == k
-            images, changes = X[image[chosen]], D[chosen]
+        for k in (0,) if len(self) == 1 else np.unique(moves[:, 1]):
+            if len(self) == 1 and 2 * len(image) > len(X):
+                # nearly all images: cheaper with zeros for the others than with a copy of these
+                images, changes = X, np.zeros((len(X), D.shape[1]), D.dtype)
+                changes[image] = D
+            else:
+                chosen = moves[:, 1] == k
+                images, changes = X[image[chosen]], D[chosen]
             # V_kᵀ += Dᵀ X in place: the transposes of C-ordered arrays are Fortran-ordered
             out = self.products[k].T
             gemm(1.0, changes.T, images.T, 1.0, out, trans_b=True, overwrite_c=True)
@@ -262,8 +267,9 @@ def full_epoch(
         rows = order[first : first + length]
         X = load(rows)
         scores, projected = space.scores(X)
-        if known:
-            np.matmul(X, X.T, out=product[: len(X), : len(X)])
+        if known:  # each with the earlier ones: one triangle is enough
+            rank_k = blas.ssyrk if dtype == np.float32 else blas.dsyrk
+            product = rank_k(1.0, X.T, trans=True, lower=False).T
         updated, n_moves, loss = kernels.settle_all(
             X, labels[rows], space.vectors, space.gram, scores, projected, draw(len(rows)),
             rule, weights, step, margin, product, known, moves, A, D, E, counts,

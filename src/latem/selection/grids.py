@@ -28,5 +28,5 @@ GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "CMT": {"alpha": (1e-3, 1e-2, 1e-1)},
     "SemanticOutputCodes": {"alpha": _POWERS, "neighbour": ("euclidean", "cosine")},
     "ConSE": {"C": (1e-4, 1e-3, 1e-2, 1e-1), "n_top": (5, 10, 20, 50)},
-    "CCA": {"reg_x": (1e-3, 1e-2, 1e-1, 1.0), "reg_y": (1e-3, 1e-2, 1e-1, 1.0)},
+    "CCA": {"reg_x": (0.1, 1.0, 10.0), "reg_y": (0.1, 1.0, 10.0)},
 }
