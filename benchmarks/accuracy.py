@@ -13,7 +13,7 @@ import json
 
 import numpy as np
 from joblib import Parallel, delayed
-from machine import DATA, RESULTS, keep, real_dataset, show
+from machine import RESULTS, keep, real_dataset, show
 
 from latem import ALE, ESZSLCV, SJE, ClassEmbeddings, HeldOutSearch, LatEm, LatEmCV, read_folder
 from latem.selection.latem_cv import GAMMAS, LAMS
@@ -102,8 +102,8 @@ def main():
         done[key] = pair
         print(f"{number}/{len(jobs)} {key}: val {pair[0]:.1f}, unseen {pair[1]:.1f}", flush=True)
         if number % 10 == 0:
-            keep("accuracy", {"data": str(DATA), "cells": dict(sorted(done.items()))})
-    keep("accuracy", {"data": str(DATA), "cells": dict(sorted(done.items()))})
+            keep("accuracy", {"cells": dict(sorted(done.items()))})
+    keep("accuracy", {"cells": dict(sorted(done.items()))})
     report(done)
 
 
