@@ -203,6 +203,7 @@ class ProbabilityMixin(metaclass=ABCMeta):
         check_wanted(coverage, false_accept_rate)
         names = self._names(classes)
         best, confidence = self._confidence(X, classes)
+        inside: np.ndarray
         if y is None:
             inside = np.full(len(confidence), coverage is not None)
         else:
