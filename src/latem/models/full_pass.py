@@ -218,7 +218,8 @@ def full_length(n_classes: int, n_maps: int, violation_rate: float) -> int:
     """
     length = _USUAL_UPDATES / max(violation_rate, 0.05)
     fits = _LARGEST_BLOCK // (12 * n_classes * n_maps)
-    return int(np.clip(min(length, fits), SHORTEST_BLOCK, LONGEST_BLOCK))
+    length = 16 * (min(length, fits) // 16)  # matrix products like round sizes
+    return int(np.clip(length, SHORTEST_BLOCK, LONGEST_BLOCK))
 
 
 def full_epoch(
