@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -95,7 +95,6 @@ class Outcome:
     result: dict[str, Any]
     scores: np.ndarray | None = None
     seconds: float = 0.0
-    fit: Fit | None = field(default=None, repr=False)
 
 
 def digest_dataset(dataset: ZeroShotDataset) -> str:
@@ -179,7 +178,7 @@ def run_fit(fit: Fit, dataset: ZeroShotDataset, *, n_threads: int | None = 1) ->
         if standard:
             result["top_images"] = _top_images(model, dataset, fit.split, candidates)
     kept = scores.astype(np.float32) if standard else None
-    return Outcome(result, kept, time.thread_time() - start, fit)
+    return Outcome(result, kept, time.thread_time() - start)
 
 
 def make_model(

@@ -57,7 +57,7 @@ class Store:
             raise ValueError("not a result")
         scores = np.load(self._path(fit, ".npy")) if fit.keeps_scores else None
         seconds = float(self._path(fit, ".seconds").read_text())
-        return Outcome(content, scores, seconds, fit)
+        return Outcome(content, scores, seconds)
 
     def put(self, fit: Fit, outcome: Outcome) -> None:
         """Keep an outcome; the result is written last and makes it valid."""

@@ -84,7 +84,7 @@ def settle_all(
         counts[1, own[y]] += 1
         updated[n_updates] = t
         for k in range(K):
-            if note_move(a[k], Y, G, step, normalised, A[n_moves], D[n_moves], E):
+            if note_move(a[k], Y, G, step, A[n_moves], D[n_moves], E):
                 if E.shape[0]:
                     E[n_moves] = E[-1]
                 M[n_moves, 0] = n_updates
@@ -201,7 +201,7 @@ def choose_all(F, own, y, margin, a):
 
 
 @_plain
-def note_move(a, Y, G, step, normalised, A, D, E):
+def note_move(a, Y, G, step, A, D, E):
     """Write down the move of one map, if there is one, and clear `a`.
 
     The move's η e_m is left in the last row of E, if E has rows.
