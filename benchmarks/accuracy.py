@@ -15,7 +15,18 @@ import numpy as np
 from joblib import Parallel, delayed
 from machine import RESULTS, keep, real_dataset, show
 
-from latem import ALE, ESZSLCV, SJE, ClassEmbeddings, HeldOutSearch, LatEm, LatEmCV, read_folder
+from latem import (
+    ALE,
+    CCA,
+    ESZSLCV,
+    SJE,
+    ClassEmbeddings,
+    DeViSE,
+    HeldOutSearch,
+    LatEm,
+    LatEmCV,
+    read_folder,
+)
 from latem.selection.latem_cv import GAMMAS, LAMS
 
 SETS = ("cub", "dogs", "awa_handcrafted", "animals", "emoji")
@@ -56,12 +67,22 @@ def ale(table, val, seen, seed):
     return HeldOutSearch(ALE(table, random_state=seed), FEW, cv=val, n_threads=1)
 
 
+def devise(table, val, seen, seed):
+    return HeldOutSearch(DeViSE(table, random_state=seed), FEW, cv=val, n_threads=1)
+
+
+def cca(table, val, seen, seed):
+    return HeldOutSearch(CCA(table), cv=val)
+
+
 MODELS = {
     "tuned": tuned,
     "ESZSL": eszsl,
     "ESZSL, same inputs": eszsl_same_inputs,
     "SJE": sje,
     "ALE": ale,
+    "DeViSE": devise,
+    "CCA": cca,
     "paper": paper,
 }
 

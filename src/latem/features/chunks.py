@@ -26,7 +26,7 @@ from latem.features.pictures import Picture, PictureError
 from latem.storage import FileFormatError, read_file, write_file
 
 N_BATCHES = 8  # in a chunk
-_AHEAD = 2  # batches that are decoded in advance
+_AHEAD = 4  # batches that are decoded in advance
 _KIND = "chunk of embedded pictures"
 
 Progress = Callable[[int, int], None]

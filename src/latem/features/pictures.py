@@ -30,6 +30,7 @@ SUFFIXES = (
     *(".avif", ".heic", ".heif", ".jp2", ".ppm", ".pgm"),
 )
 FORMATS = ("JPEG", "MPO", "PNG", "GIF", "BMP", "TIFF", "WEBP", "AVIF", "HEIF", "JPEG2000", "PPM")
+_ORIENTATION = 0x0112  # EXIF tag
 MAX_PIXELS = 178_956_970  # 512 MB of RGB; Pillow's own limit
 
 
@@ -263,7 +264,8 @@ def to_rgb(image: Image.Image) -> Image.Image:
     from PIL import Image, ImageOps
 
     with contextlib.suppress(Exception):  # damaged EXIF says nothing about the picture itself
-        image = ImageOps.exif_transpose(image)
+        if image.getexif().get(_ORIENTATION, 1) != 1:  # else the picture would only be copied
+            image = ImageOps.exif_transpose(image)
     if image.mode.startswith(("I", "F")):
         image = Image.fromarray(_to_bytes(image.mode, np.asarray(image)))
     if image.has_transparency_data:
