@@ -161,8 +161,20 @@ def test_tuned_preset_names_every_image_of_an_easy_world(world):
     search.fit(*world.training())
     assert search.score(*world.testing()) == 1.0
     assert search.best_model_.start == "eszsl"
-    assert set(search.best_params_) == {"gamma", "lam", "n_epochs"}
+    assert set(search.best_params_) == {"gamma", "lam", "n_epochs", "n_maps", "learning_rate"}
     assert search.best_params_["n_epochs"] in (2, 6)
+    assert (search.best_params_["n_maps"], search.best_params_["learning_rate"]) == (1, 0.03)
+
+
+def test_what_is_given_beats_the_preset(world):
+    search = LatEmCV(
+        world.embeddings["att"], preset="tuned", n_maps=(2, 3), n_epochs=1, learning_rate=[0.01],
+        cv=world.split().val, random_state=0,
+    ).fit(*world.training())  # fmt: skip
+    best = search.best_model_
+    assert best.maps_.shape[0] in (2, 3)
+    assert (best.n_epochs, best.learning_rate) == (1, 0.01)
+    assert not np.allclose(best.maps_[0], best.maps_[1])
 
 
 def test_tuned_preset_chooses_as_eszsl_does(world):

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import latem
-from latem import ClassEmbeddings, make_latent_world, write_folder
+from latem import ClassEmbeddings, LatEmCV, make_latent_world, write_folder
 from latem.cli import app
 from latem.workflow import MODELS, name_pictures, train_model
 
@@ -27,16 +27,28 @@ def world():
 
 
 def test_what_is_not_given_is_chosen_on_val_classes(world):
-    done = train_model(world, "att", given={"n_epochs": 20})
+    done = train_model(world, "att", preset="paper", given={"n_epochs": 20})
     assert set(done.chosen) == {"n_maps", "learning_rate"}
-    assert done.n_candidates == 15
     assert done.model.n_epochs == 20
     assert sorted(done.model.classes_) == sorted(world.split().train + world.split().val)
     assert done.unseen_score == done.model.score(*world.testing())
     given = {"n_maps": 3, "learning_rate": 0.1, "n_epochs": 5}
-    told = train_model(world, "att", given=given)
-    assert (told.chosen, told.held_out_score, told.n_candidates) == ({}, None, 0)
+    told = train_model(world, "att", preset="paper", given=given)
+    assert (told.chosen, told.held_out_score) == ({}, None)
     assert len(told.model.maps_) == 3
+
+
+def test_tuned_is_the_usual_preset(world):
+    done = train_model(world, "att")
+    assert set(done.chosen) == {"gamma", "lam", "n_epochs"}
+    search = LatEmCV(
+        world.embeddings["att"], preset="tuned", cv=world.split().val, random_state=0
+    ).fit(*world.training())
+    np.testing.assert_array_equal(done.model.maps_, search.best_model_.maps_)
+    told = train_model(world, "att", preset="tuned", given={"n_maps": 3, "learning_rate": 0.1})
+    assert told.model.maps_.shape[0] == 3
+    assert told.model.learning_rate == 0.1
+    assert not np.allclose(told.model.maps_[0], told.model.maps_[1])
 
 
 @pytest.mark.parametrize("kind", ["ESZSL", "SemanticOutputCodes", "ConSE"])
@@ -62,6 +74,10 @@ def test_bad_requests(world):
         train_model(world, "att", kind="Latem")
     with pytest.raises(ValueError, match="no class table 'w2v'; it has 'att'"):
         train_model(world, "w2v")
+    with pytest.raises(ValueError, match="ESZSL has no 'tuned'"):
+        train_model(world, "att", kind="ESZSL", preset="tuned")
+    with pytest.raises(ValueError, match="presets paper, tuned; LatEm has no 'best'"):
+        train_model(world, "att", preset="best")
     with pytest.raises(ValueError, match="ESZSL has no parameter 'n_maps'"):
         train_model(world, "att", kind="ESZSL", given={"n_maps": 2})
     with pytest.raises(ValueError, match="no split 'odd'"):
@@ -212,7 +228,7 @@ def test_training_commands_that_cannot_work(world, tmp_path):
     assert not (tmp_path / "m").exists()
     run = command(
         "train", data, "--embedding", "att", "--out", tmp_path / "m", "--maps", 2, "--step", 0.1,
-        "--epochs", 3, "-q",
+        "--epochs", 3, "--preset", "paper", "-q",
     )  # fmt: skip
     assert run.exit_code == 0, run.output
     assert "Chosen" not in run.output

@@ -28,16 +28,23 @@ def train(
     model: Annotated[
         str, typer.Option(help="LatEm, or one of its rivals, such as ESZSL.")
     ] = "LatEm",
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="How LatEm is trained: tuned (what named unseen classes best), or paper.",
+            show_default="tuned",
+        ),
+    ] = None,
     split: Annotated[
         str, typer.Option(help="Split to learn from; 'none' learns from all images.")
     ] = "standard",
     maps: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of maps; chosen on held-out classes if not given."),
+        typer.Option(
+            min=1, help="Number of maps; if not given, 1 (tuned) or chosen on held-out classes."
+        ),
     ] = None,
-    step: Annotated[
-        float | None, typer.Option(help="Step size; chosen on held-out classes if not given.")
-    ] = None,
+    step: Annotated[float | None, typer.Option(help="Step size; as for --maps.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the images.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     quiet: Annotated[
@@ -59,6 +66,7 @@ def train(
             read_folder(dataset),
             embedding,
             kind=model,
+            preset=preset,
             split=None if split == "none" else split,
             given={name: value for name, value in given.items() if value is not None},
             seed=seed,
@@ -69,8 +77,7 @@ def train(
     if done.held_out_score is not None:
         chosen = ", ".join(f"{name} {value}" for name, value in done.chosen.items())
         say.print(
-            f"Chosen among {done.n_candidates} settings on held-out classes: {chosen} "
-            f"({done.held_out_score:.1%} there).",
+            f"Chosen on held-out classes: {chosen} ({done.held_out_score:.1%} there).",
             markup=False,
             highlight=False,
         )

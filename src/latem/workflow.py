@@ -13,7 +13,8 @@ import latem
 from latem.datasets.dataset import ZeroShotDataset
 from latem.models.base import ZeroShotClassifier
 from latem.models.tabled import TableClassifier
-from latem.selection import GRIDS, HeldOutSearch
+from latem.selection import GRIDS, HeldOutSearch, LatEmCV
+from latem.selection.latem_cv import TRIED
 from latem.wording import some
 
 _BATCH = 32
@@ -34,8 +35,6 @@ class Trained:
         Parameters that were chosen on held-out classes.
     held_out_score : float or None
         Mean per-class accuracy on them; None if nothing was chosen.
-    n_candidates : int
-        How many settings were tried.
     unseen_score : float or None
         Mean per-class accuracy on the split's test classes; None if there are no images of them.
     n_unseen : int
@@ -45,7 +44,6 @@ class Trained:
     model: Any
     chosen: dict[str, Any]
     held_out_score: float | None
-    n_candidates: int
     unseen_score: float | None
     n_unseen: int
 
@@ -55,6 +53,7 @@ def train_model(
     embedding: str,
     *,
     kind: str = "LatEm",
+    preset: str | None = None,
     split: str | None = "standard",
     given: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -69,6 +68,8 @@ def train_model(
         Name of its class table.
     kind : str
         Which model.
+    preset : {"tuned", "paper"} or None
+        How LatEm is trained, see `LatEmCV`; None is "tuned". Other models have no presets.
     split : str or None
         Classes to learn from and to choose on; None learns from all images and chooses by
         class-disjoint folds.
@@ -80,6 +81,8 @@ def train_model(
     """
     if kind not in MODELS:
         raise ValueError(f"There is no model {kind!r}; there are {', '.join(MODELS)}.")
+    if preset is not None and (kind != "LatEm" or preset not in TRIED):
+        raise ValueError(f"LatEm has the presets {', '.join(TRIED)}; {kind} has no {preset!r}.")
     if embedding not in dataset.embeddings:
         have = some(list(dataset.embeddings))
         raise ValueError(f"The dataset has no class table {embedding!r}; it has {have}.")
@@ -116,12 +119,19 @@ def train_model(
             held = 5
     grid = {name: values for name, values in GRIDS[kind].items() if name not in given}
     chosen: dict[str, Any] = {}
-    score, tried = None, 0
-    if grid:
-        search = HeldOutSearch(model, dict(grid), cv=held, verbose=verbose, random_state=seed)
+    score = None
+    how: dict[str, Any] = {"cv": held, "verbose": verbose, "random_state": seed}
+    search: HeldOutSearch | LatEmCV | None = None
+    if kind == "LatEm" and preset != "paper":
+        listed: dict[str, Any] = {name: [value] for name, value in given.items()}
+        search = LatEmCV(dataset.embeddings[embedding], preset="tuned", **listed, **how)
+    elif grid:
+        search = HeldOutSearch(model, dict(grid), **how)
+    if search is not None:
         search.fit(X, y)
-        model, chosen, score = search.best_model_, search.best_params_, search.best_score_
-        tried = len(search.cv_results_)
+        model, score = search.best_model_, search.best_score_
+        fixed = {name for name, values in search._grid().items() if len(values) == 1}
+        chosen = {name: value for name, value in search.best_params_.items() if name not in fixed}
     else:
         model.fit(X, y)
     if "encoder_spec" in dataset.info:
@@ -134,7 +144,7 @@ def train_model(
         classes = len(np.unique(y_new))
         if classes > 1:
             unseen = model.score(X_new, y_new, np.unique(y_new))
-    return Trained(model, chosen, score, tried, unseen, classes)
+    return Trained(model, chosen, score, unseen, classes)
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,14 @@ from latem.models.tabled import TableClassifier
 from latem.selection.search import Search
 
 TUNED: dict[str, Any] = {
-    "n_maps": 1, "learning_rate": 0.03, "feature_scaling": "l2", "init_scale": 0.0,
-    "start": "eszsl", "n_rivals": 10, "center_classes": True, "average": True,
+    "feature_scaling": "l2", "start": "eszsl", "n_rivals": 10, "center_classes": True,
+    "average": True,
 }  # fmt: skip
-TUNED_EPOCHS = (2, 6)
+TRIED: Mapping[str, Mapping[str, Sequence[Any]]] = {
+    "paper": {"n_maps": (2, 4, 6, 8, 10), "learning_rate": (0.001, 0.01, 0.1), "n_epochs": (150,)},
+    "tuned": {"n_maps": (1,), "learning_rate": (0.03,), "n_epochs": (2, 6)},
+}
+_NOISE = 0.1  # init_scale of "tuned" with several maps, which would be the same map without it
 GAMMAS, LAMS = 10.0 ** np.arange(-3, 5), 10.0 ** np.arange(-2, 3)
 
 
@@ -33,17 +37,18 @@ class LatEmCV(Search):
     ----------
     class_embeddings : ClassEmbeddings, DataFrame, dict, (names, array), path or None
     preset : {"paper", "tuned"}
-        "paper" chooses among the numbers of maps and step sizes below. "tuned" is what named
-        unseen classes best on the benchmarks in `docs/accuracy.md`: unit-length features, centred
-        class vectors, one map that starts from ESZSL's, the hardest of ten rivals, averaged maps.
-        It chooses ESZSL's two penalties by the closed form alone, then the number of epochs
-        (2 or 6), and ignores the parameters from `n_maps` to `init_scale`.
-    n_maps : sequence of int
-        Numbers of maps to try.
-    learning_rate : sequence of float
-        Step sizes to try.
-    n_epochs : int or sequence of int
-        Passes over the images; several are tried within one training.
+        "paper" trains as the paper does. "tuned" is what named unseen classes best on the
+        benchmarks in `docs/accuracy.md`: unit-length features, centred class vectors, maps that
+        start from ESZSL's, the hardest of ten rivals, averaged maps. It chooses ESZSL's two
+        penalties by the closed form alone before the rest, and sets `feature_scaling` and
+        `init_scale` itself.
+    n_maps : sequence of int or None
+        Numbers of maps to try. None: 2, 4, 6, 8 and 10 in "paper", 1 in "tuned".
+    learning_rate : sequence of float or None
+        Step sizes to try. None: 0.001, 0.01 and 0.1 in "paper", 0.03 in "tuned".
+    n_epochs : int, sequence of int or None
+        Passes over the images; several are tried within one training. None: 150 in "paper", 2
+        and 6 in "tuned".
     cv, n_threads, verbose
         As for `HeldOutSearch`.
     margin, feature_scaling, normalize_classes, init_scale, dtype
@@ -77,9 +82,9 @@ class LatEmCV(Search):
             if name not in ("prune_below", "prune_every", "prune_count", "warm_start")
         },
         "preset": [StrOptions({"paper", "tuned"})],
-        "n_maps": ["array-like"],
-        "learning_rate": ["array-like"],
-        "n_epochs": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "n_maps": ["array-like", None],
+        "learning_rate": ["array-like", None],
+        "n_epochs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
         "cv": [Interval(Integral, 2, None, closed="left"), "array-like"],
     }
 
@@ -88,9 +93,9 @@ class LatEmCV(Search):
         class_embeddings: Any = None,
         *,
         preset: str = "paper",
-        n_maps: Sequence[int] = (2, 4, 6, 8, 10),
-        learning_rate: Sequence[float] = (0.001, 0.01, 0.1),
-        n_epochs: int | Sequence[int] = 150,
+        n_maps: Sequence[int] | None = None,
+        learning_rate: Sequence[float] | None = None,
+        n_epochs: int | Sequence[int] | None = None,
         cv: int | Sequence[Any] = 5,
         margin: float = 1.0,
         feature_scaling: Scaling | None = "zmax",
@@ -117,21 +122,12 @@ class LatEmCV(Search):
         self.random_state = random_state
 
     def _model(self) -> TableClassifier:
+        own = ("margin", "feature_scaling", "normalize_classes", "init_scale", "dtype", "n_threads")
+        params = {name: getattr(self, name) for name in own}
         if self.preset == "tuned":
-            return LatEm(
-                self.class_embeddings,
-                random_state=self._seed(),
-                n_threads=self.n_threads,
-                dtype=self.dtype,
-                **TUNED,
-            )
-        same = ("margin", "feature_scaling", "normalize_classes", "init_scale", "dtype")
-        return LatEm(
-            self.class_embeddings,
-            random_state=self._seed(),
-            n_threads=self.n_threads,
-            **{name: getattr(self, name) for name in same},
-        )
+            several = max(self._grid()["n_maps"], default=1) > 1
+            params |= {**TUNED, "init_scale": _NOISE if several else 0.0}
+        return LatEm(self.class_embeddings, random_state=self._seed(), **params)
 
     def _seed(self) -> int | None:
         seed = self.random_state
@@ -168,13 +164,12 @@ class LatEmCV(Search):
         return accuracy
 
     def _grid(self) -> Mapping[str, Sequence[Any]]:
-        if self.preset == "tuned":
-            return {"n_epochs": list(TUNED_EPOCHS)}
-        epochs = [self.n_epochs] if isinstance(self.n_epochs, Integral) else self.n_epochs
-        values = {
-            "n_maps": self.n_maps, "learning_rate": self.learning_rate, "n_epochs": epochs
-        }  # fmt: skip
-        return {name: np.asarray(some).tolist() for name, some in values.items()}
+        usual = TRIED[self.preset]
+        given = {name: getattr(self, name) for name in usual}
+        return {
+            name: np.atleast_1d(usual[name] if values is None else values).tolist()
+            for name, values in given.items()
+        }
 
     def _own_params(self) -> dict[str, Any]:
         stored = None if self.class_embeddings is None else "stored"
