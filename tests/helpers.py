@@ -1,12 +1,15 @@
 """Things several tests need."""
 
 import gzip
+from pathlib import Path
 
 import numpy as np
+import sklearn.datasets
 
 from latem import LatEm
 from latem.models.spaces import ClassSpace, EmbeddingSpace
 
+PHOTOS = Path(sklearn.datasets.__file__).parent / "images"  # china.jpg and flower.jpg
 FORMS = {"class": ClassSpace, "embedding": EmbeddingSpace}
 
 
@@ -54,3 +57,20 @@ def zipped(path):
     target = path.with_name(path.name + ".gz")
     target.write_bytes(gzip.compress(path.read_bytes()))
     return target
+
+
+def save_pieces(folder, n, first=0):
+    """Pieces of two real photos, all different, as small JPEG files."""
+    from latem.features import read_picture
+
+    folder.mkdir(parents=True, exist_ok=True)
+    photos = [read_picture(PHOTOS / name) for name in ("china.jpg", "flower.jpg")]
+    for i in range(first, first + n):
+        left, top = 7 * i % 400, 5 * i % 200
+        piece = photos[i % 2].crop((left, top, left + 200, top + 160 + i % 40))
+        piece.save(folder / f"photo {i:03d}.jpg")
+
+
+def left_over(root):
+    """Hidden files in a folder."""
+    return sorted(path.name for path in root.iterdir() if path.name.startswith("."))

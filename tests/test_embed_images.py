@@ -1,20 +1,15 @@
 """`latem embed images`: from pictures to a dataset folder, as a user runs it."""
 
 import csv
-import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
-import threading
-import time
 import unicodedata
 from pathlib import Path
 
 import numpy as np
 import pytest
-import sklearn.datasets
+from helpers import left_over, save_pieces
 from test_pictures import BROKEN
 from typer.testing import CliRunner
 
@@ -22,15 +17,11 @@ import latem
 from latem.cli import app
 from latem.datasets import check_folder, read_folder
 from latem.features import (
-    Encoder,
-    Preprocessing,
     embed_pictures,
     encoder_spec,
     load_encoder,
-    read_picture,
 )
 
-PHOTOS = Path(sklearn.datasets.__file__).parent / "images"
 DATA = Path(os.environ.get("LATEM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 CLASSES = ("Ant Bear", "bee", "cat", "Dödö", "emu")
 
@@ -45,16 +36,6 @@ def cache(tmp_path_factory):
 @pytest.fixture(scope="module")
 def encoder(cache):
     return load_encoder("efficientnet-lite0")
-
-
-def save_pieces(folder, n, first=0):
-    """Pieces of two real photos, all different, as small JPEG files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    photos = [read_picture(PHOTOS / name) for name in ("china.jpg", "flower.jpg")]
-    for i in range(first, first + n):
-        left, top = 7 * i % 400, 5 * i % 200
-        piece = photos[i % 2].crop((left, top, left + 200, top + 160 + i % 40))
-        piece.save(folder / f"photo {i:03d}.jpg")
 
 
 @pytest.fixture
@@ -78,10 +59,6 @@ def embed(pictures, *more, unseen=True):
     if unseen:
         arguments += ["--unseen", root / "unseen.txt"]
     return run(pictures, *arguments, *more), root / "out"
-
-
-def left_over(root):
-    return sorted(path.name for path in root.iterdir() if path.name.startswith("."))
 
 
 def test_from_pictures_to_a_sound_dataset(pictures, encoder):
@@ -126,8 +103,19 @@ def test_val_classes_are_drawn_by_seed(pictures, encoder, tmp_path):
     assert classes(8, val_share=0) == (("Ant Bear", "Dödö", "bee"), ())
     train, val = classes(9, val_share=0.99)
     assert (len(train), len(val)) == (1, 2)
-    with pytest.raises(ValueError, match="val_share from 0 to below 1"):
+    with pytest.raises(ValueError, match="val_share and held_out from 0 to below 1"):
         classes(10, val_share=1.5)
+
+
+def test_pictures_held_out_for_the_generalised_setting(pictures):
+    result, out = embed(pictures, "--held-out", 0.34)
+    assert result.exit_code == 0, result.output
+    assert "3 held-out pictures" in result.output
+    dataset = read_folder(out)
+    held = dataset.labels[list(dataset.split().held_out)]
+    assert sorted(held) == sorted(CLASSES[i] for i in (0, 1, 3))
+    assert len(dataset.training()[1]) == 6
+    assert check_folder(out) == []
 
 
 def test_unreadable_pictures_are_listed_and_nothing_else_is_lost(pictures, encoder):
@@ -283,75 +271,6 @@ def test_more_misuse(pictures, monkeypatch):
     assert "pip install 'latem[torch]'" in result.output
 
 
-class Interrupt:
-    """Progress that stops the run once so many pictures are done."""
-
-    def __init__(self, limit):
-        self.limit = limit
-
-    def __call__(self, done, total):
-        if done >= self.limit:
-            raise KeyboardInterrupt
-
-
-@pytest.fixture
-def many(tmp_path):
-    """72 pictures, a few of them broken: five chunks of two batches of eight."""
-    for i, name in enumerate(("ant", "bee", "cat")):
-        save_pieces(tmp_path / "many" / name, 24, 24 * i)
-    for place in ("ant/photo 003.jpg", "cat/photo 070.jpg"):
-        (tmp_path / "many" / place).write_text("no picture")
-    table = {"att": (["ant", "bee", "cat"], np.eye(3))}
-    return {"source": tmp_path / "many", "tables": table, "unseen": ["bee"], "batch_size": 8}
-
-
-@pytest.fixture
-def small_chunks(monkeypatch):
-    monkeypatch.setattr("latem.features.chunks.N_BATCHES", 2)
-
-
-@pytest.mark.usefixtures("small_chunks")
-def test_an_interrupted_run_continues_to_the_same_bytes(many, encoder, tmp_path):
-    whole = embed_pictures(out=tmp_path / "whole", encoder=encoder, **many)
-    out = tmp_path / "out"
-    for limit in (20, 40, 60):
-        with pytest.raises(KeyboardInterrupt):
-            embed_pictures(out=out, encoder=encoder, progress=Interrupt(limit), **many)
-        assert not out.exists()
-    seen = []
-    made = embed_pictures(
-        out=out, encoder=encoder, progress=lambda done, total: seen.append((done, total)), **many
-    )
-    assert made.n_reused == 48
-    assert seen == [(48, 72), (56, 72), (64, 72), (72, 72)]
-    assert made.skipped == whole.skipped
-    for name in ("features.npy", "images.csv", "skipped.csv", "splits/standard.toml"):
-        assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    assert left_over(tmp_path) == []
-
-
-@pytest.mark.usefixtures("small_chunks")
-def test_what_changes_during_an_interruption_is_noticed(many, encoder, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        embed_pictures(out=tmp_path / "out", encoder=encoder, progress=Interrupt(64), **many)
-    shutil.copy(many["source"] / "cat" / "photo 050.jpg", many["source"] / "ant" / "photo 003.jpg")
-    damaged = sorted((tmp_path / ".out.embedding").iterdir())[1]
-    damaged.write_bytes(damaged.read_bytes()[:100])
-    made = embed_pictures(out=tmp_path / "out", encoder=encoder, **many)
-    assert made.n_reused == 16  # of 48: one chunk holds the changed picture, one was damaged
-    assert len(made.dataset.features) == 71
-    expected = encoder.encode([many["source"] / image for image in made.dataset.images])
-    np.testing.assert_array_equal(made.dataset.features, expected)
-
-
-def test_numbers_do_not_depend_on_threads_or_batches(many, tmp_path):
-    made = [
-        embed_pictures(out=tmp_path / f"{n}", n_threads=n, **{**many, "batch_size": size})
-        for n, size in ((1, 8), (4, 5))
-    ]
-    np.testing.assert_array_equal(made[0].dataset.features, made[1].dataset.features)
-
-
 def test_an_interruption_on_the_command_line(pictures, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -363,79 +282,6 @@ def test_an_interruption_on_the_command_line(pictures, monkeypatch):
     assert "The same command continues" in result.output
     assert not out.exists()
     assert embed(pictures)[0].exit_code == 0
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 here")
-def test_kill_9_and_continue(tmp_path, encoder):
-    names = ("ant", "bee", "cat")
-    for i, name in enumerate(names):
-        save_pieces(tmp_path / "in" / name, 60, 60 * i)
-    (tmp_path / "in" / "bee" / "photo 090.jpg").write_bytes(BROKEN["cut.jpg"][0])
-    (tmp_path / "att.csv").write_text("class,x\nant,1\nbee,2\ncat,3\n")
-    out, work = tmp_path / "out", tmp_path / ".out.embedding"
-    command = [
-        *(sys.executable, "-m", "latem", "embed", "images", str(tmp_path / "in")),
-        *("--table", str(tmp_path / "att.csv"), "--out", str(out), "--batch-size", "4"),
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 120
-    while len(list(work.glob("[0-9]*"))) < 2:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    process.kill()
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    assert not out.exists()
-    result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=240)
-    assert result.returncode == 0, result.stderr
-    assert "pictures had been done by an interrupted run" in result.stdout
-    assert "\x1b" not in result.stdout
-    dataset = read_folder(out)
-    assert len(dataset.features) == 179
-    expected = encoder.encode([tmp_path / "in" / image for image in dataset.images])
-    np.testing.assert_array_equal(dataset.features, expected)
-    assert left_over(tmp_path) == []
-
-
-class Sizes(Encoder):
-    """Features of a picture are its mean colours; tells what happens when."""
-
-    name = "sizes"
-    n_features = 3
-    preprocessing = Preprocessing(16, (0, 0, 0), (1, 1, 1))
-
-    def __init__(self):
-        self.n_prepared = 0
-        self.lock = threading.Condition()
-        self.overlapped = False
-
-    def prepare(self, picture):
-        with self.lock:
-            self.n_prepared += 1
-            self.lock.notify_all()
-        return super().prepare(picture)
-
-    def encode_batch(self, batch):
-        with self.lock:  # wait until a picture of the next batch is being decoded
-            self.overlapped |= self.lock.wait_for(lambda: self.n_prepared > len(batch), timeout=20)
-        return batch.mean(axis=(1, 2)).astype(np.float32)
-
-
-def test_decoding_goes_on_while_the_encoder_works(many, tmp_path):
-    encoder = Sizes()
-    made = embed_pictures(out=tmp_path / "out", encoder=encoder, n_threads=1, **many)
-    assert encoder.overlapped
-    assert made.dataset.features.shape == (70, 3)
-    assert json.loads(made.dataset.info["encoder_spec"])["name"] == "sizes"
-
-
-def test_numbers_that_are_not_finite_stop_the_run(many, tmp_path):
-    encoder = Sizes()
-    encoder.encode_batch = lambda batch: np.full((len(batch), 3), np.nan, np.float32)
-    with pytest.raises(ValueError, match="'sizes' gave numbers that are not finite .*ant/photo"):
-        embed_pictures(out=tmp_path / "out", encoder=encoder, **many)
-    assert not (tmp_path / "out").exists()
 
 
 def test_own_photos_of_birds(tmp_path):

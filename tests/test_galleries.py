@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import save_pieces
 from typer.testing import CliRunner
 
 from latem import (
@@ -125,6 +126,7 @@ def test_command(tmp_path):
     assert "Wins most often for" in page
     assert "Nearest to map" in page
     assert len((out / "images.csv").read_text().splitlines()) == 17
+    assert "data:image" not in page  # there are features only
     for arguments, message in (
         (["nowhere", str(tmp_path / "data")], "There is no model file 'nowhere'"),
         ([str(tmp_path / "m"), "nowhere"], "nowhere"),
@@ -134,3 +136,28 @@ def test_command(tmp_path):
         run = CliRunner().invoke(app, ["gallery", *arguments, "--out", str(tmp_path / "o")])
         assert run.exit_code == 1
         assert message in run.output
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_pictures_are_found_where_they_were_embedded_from(listed, tmp_path):
+    from latem.features import embed_pictures
+
+    names = ["ant", "bee", "cat"]
+    for i, name in enumerate(names):
+        save_pieces(tmp_path / "in" / name, 2, 2 * i)
+    source = tmp_path / "in"
+    if listed:
+        rows = [f"{path.relative_to(source)},{path.parent.name}" for path in source.rglob("*.jpg")]
+        source = source / "list.csv"
+        source.write_text("\n".join(["image,class", *rows]))
+    made = embed_pictures(source, tmp_path / "data", {"att": (names, np.eye(3))}, unseen=["cat"])
+    model = LatEm(made.dataset.embeddings["att"], n_maps=1, n_epochs=1, random_state=0)
+    model.fit(*made.dataset.training()).save(tmp_path / "m")
+    run = CliRunner().invoke(
+        app, ["gallery", str(tmp_path / "m"), str(tmp_path / "data"), "--out", str(tmp_path / "o")]
+    )
+    assert run.exit_code == 0, run.output
+    assert run.output.startswith("1 map;")
+    page = (tmp_path / "o" / "gallery.html").read_text()
+    assert page.count("data:image") == 2
+    assert "What 1 map has learned" in page

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -19,7 +20,10 @@ def gallery(
     n: Annotated[int, typer.Option("--images", min=1, max=100, help="Images per map.")] = 8,
     pictures: Annotated[
         Path | None,
-        typer.Option(help="Folder that holds the pictures; by default the dataset's `images`."),
+        typer.Option(
+            help="Folder that holds the pictures; by default the dataset's `images`, or the one "
+            "that they were embedded from."
+        ),
     ] = None,
 ) -> None:
     """Show the unseen images that each map likes best, and which classes and attributes."""
@@ -33,7 +37,8 @@ def gallery(
         if pictures is not None and not pictures.is_dir():
             raise FileNotFoundError(f"There is no folder {pictures} with pictures.")
         fitted, data = load(model), read_folder(dataset)
-        shown = gallery_of(fitted, data, split, n=n, pictures=pictures or dataset / "images")
+        folder = pictures or _pictures(dataset, data.info)
+        shown = gallery_of(fitted, data, split, n=n, pictures=folder)
         run = RunFolder(out)
         rows = [
             [one["number"], place, image["name"], image["class"], image["named"], image["score"]]
@@ -41,9 +46,22 @@ def gallery(
             for place, image in enumerate(one["images"], start=1)
         ]
         run.write_table("images.csv", ["map", "place", "image", "class", "named", "score"], rows)
-        title = f"What {len(shown['maps'])} maps have learned"
+        count = _counted(len(shown["maps"]))
+        title = f"What {count} {'has' if len(shown['maps']) == 1 else 'have'} learned"
         write_gallery([shown], run.file("gallery.html"), title=title)
         run.finish({"command": "gallery", "model": str(model), "dataset": str(dataset)})
     Console(soft_wrap=True).print(
-        f"{len(shown['maps'])} maps; page: {out / 'gallery.html'}", markup=False, highlight=False
+        f"{count}; page: {out / 'gallery.html'}", markup=False, highlight=False
     )
+
+
+def _pictures(folder: Path, info: Mapping[str, Any]) -> Path:
+    """Where a dataset's pictures are likely to be."""
+    own, source = folder / "images", Path(str(info.get("pictures", "")))
+    if own.is_dir() or "pictures" not in info:
+        return own
+    return source.parent if source.suffix.lower() == ".csv" else source
+
+
+def _counted(n: int) -> str:
+    return f"{n} map" if n == 1 else f"{n} maps"

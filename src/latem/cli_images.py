@@ -55,7 +55,18 @@ def images(
             min=0, max=0.99, help="Share of the seen classes for val; a third if not given."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the choice of val classes.")] = 0,
+    held_out: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=0.99,
+            help="Share of each seen class's pictures kept from training, for latem evaluate "
+            "--generalized.",
+        ),
+    ] = 0.0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the choice of val classes and held-out pictures.")
+    ] = 0,
     skip_unknown: Annotated[
         bool, typer.Option("--skip-unknown", help="Leave out classes that no table describes.")
     ] = False,
@@ -91,6 +102,7 @@ def images(
                     encoder_options=options,
                     unseen=unseen_of(unseen),
                     val_share=VAL_SHARE if val_share is None else val_share,
+                    held_out=held_out,
                     seed=seed,
                     skip_unknown=skip_unknown,
                     name=name,
@@ -122,6 +134,7 @@ def _tell(made: Embedded, out: Path) -> None:
         typer.echo(
             f"split {name}: {len(split.train)} train, {len(split.val)} val and "
             f"{len(split.test)} test classes"
+            + (f", {len(split.held_out)} held-out pictures" if split.held_out else "")
         )
     if made.n_reused:
         typer.echo(f"{made.n_reused} pictures had been done by an interrupted run.")

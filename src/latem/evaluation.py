@@ -150,8 +150,9 @@ class _Parts:
         if not len(self.held_out()):
             raise ValueError(
                 f"Split {self.name!r} keeps no images of seen classes from training, so the "
-                f"generalised setting cannot be measured; make a split that does with "
-                f"latem.hold_out, and fit the model to its training images."
+                f"generalised setting cannot be measured; make a split that does (latem embed "
+                f"images --held-out 0.2, latem data split --held-out 0.2, or latem.hold_out in "
+                f"Python), and fit the model to its training images."
             )
 
     def check_val(self) -> None:

@@ -14,7 +14,7 @@ import shutil
 import unicodedata
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ import numpy as np
 from latem import __version__
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.folder import read_folder, write_folder
+from latem.datasets.splits import hold_out
 from latem.embeddings.table import ClassEmbeddings, as_class_embeddings
 from latem.features.chunks import Chunks, pillow_version
 from latem.features.encoders import DEFAULT_ENCODER, Encoder, load_encoder
@@ -66,6 +67,7 @@ def embed_pictures(
     encoder_options: Mapping[str, Any] | None = None,
     unseen: Sequence[str] = (),
     val_share: float = VAL_SHARE,
+    held_out: float = 0.0,
     seed: int = 0,
     skip_unknown: bool = False,
     name: str = "",
@@ -96,8 +98,11 @@ def embed_pictures(
     val_share : float
         Share of the other classes, drawn at random, that the split sets apart for choosing
         hyper-parameters; at least one class stays to learn from.
+    held_out : float
+        Share of each seen class's pictures that the split keeps from training, so that
+        `evaluate(..., generalized=True)` can measure seen classes too.
     seed : int
-        Of that draw.
+        Of these draws.
     skip_unknown : bool
         Leave out classes that a table does not describe, instead of refusing.
     name : str
@@ -122,10 +127,10 @@ def embed_pictures(
     out = Path(out)
     if out.exists():
         raise FileExistsError(f"{out} exists already; name a new folder.")
-    if batch_size < 1 or not 0 <= val_share < 1:
+    if batch_size < 1 or not 0 <= val_share < 1 or not 0 <= held_out < 1:
         raise ValueError(
-            f"batch_size must be at least 1 and val_share from 0 to below 1, but they are "
-            f"{batch_size} and {val_share}."
+            f"batch_size must be at least 1, val_share and held_out from 0 to below 1, but they "
+            f"are {batch_size}, {val_share} and {held_out}."
         )
     described = {key: as_class_embeddings(table) for key, table in tables.items()}
     if not described:
@@ -159,6 +164,11 @@ def embed_pictures(
         name=name or out.name,
         info=_provenance(Path(source), encoder, len(skipped)),
     )
+    if held_out:
+        splits = {
+            key: hold_out(dataset, one, held_out, seed) for key, one in dataset.splits.items()
+        }
+        dataset = replace(dataset, splits=splits)
     _publish(dataset, skipped, work, out)
     del dataset, features  # some systems remove no file that is mapped
     shutil.rmtree(work, ignore_errors=True)
