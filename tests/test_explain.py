@@ -114,6 +114,11 @@ def test_text_and_picture(world, tmp_path):
     assert (tmp_path / "why.png").read_bytes().startswith(b"\x89PNG")
     why.plot(tmp_path / "why.svg")
     assert (tmp_path / "why.svg").read_text().count("<path") > 8
+    odd = [f"${i} \\frac$ _^" for i in range(8)]  # would be formulas, and wrong ones
+    odd_table = ClassEmbeddings(table.names, table.vectors, columns=odd)
+    model = MODELS["LatEm"](odd_table).fit(*dataset.training())
+    explain_predictions(model, dataset.testing()[0][:1])[0].plot(tmp_path / "odd.png")
+    assert (tmp_path / "odd.png").stat().st_size > 1000
 
 
 def test_what_cannot_be_explained(world):

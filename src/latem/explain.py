@@ -99,11 +99,19 @@ class Explanation:
         figure = Figure(figsize=(7, 1.2 + 0.28 * len(shown)), layout="constrained")
         axes = figure.subplots()
         colours = ["#1b7f5c" if value >= 0 else "#b4442e" for value in shown]
-        axes.barh([str(name) for name in shown.index], shown.to_numpy(), color=colours)
+        axes.barh([_plain(name) for name in shown.index], shown.to_numpy(), color=colours)
         axes.axvline(0, color="#555555", linewidth=0.8)
-        axes.set_xlabel(f"contribution to the lead of {self.named} over {self.runner_up}")
+        axes.locator_params(axis="x", nbins=5)
+        axes.set_xlabel("contribution to the lead")
+        title = f"{_plain(self.named)}\nahead of {_plain(self.runner_up)} by {self.lead:.3g}"
+        figure.suptitle(title, x=0.01, ha="left", fontsize="medium")
         axes.spines[["top", "right"]].set_visible(False)
         return figure
+
+
+def _plain(name: Any) -> str:
+    """A name as matplotlib shows it letter by letter."""
+    return str(name).replace("$", r"\$")
 
 
 def explain_predictions(
