@@ -55,8 +55,9 @@ def eszsl(table, val, seen, seed):
 
 
 def eszsl_same_inputs(table, val, seen, seed):
-    """ESZSL with the inputs of `tuned`: unit-length features, centred class vectors."""
-    return ESZSLCV(centred(table, seen), cv=val, feature_scaling="l2", gammas=GAMMAS, lams=LAMS)
+    """ESZSL with the inputs of `tuned`: centred unit-length features, centred class vectors."""
+    table = centred(table, seen)
+    return ESZSLCV(table, cv=val, feature_scaling="l2-centered", gammas=GAMMAS, lams=LAMS)
 
 
 def sje(table, val, seen, seed):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from PIL import Image
 
-NAMES = "airplane automobile bird cat deer dog frog horse ship truck".split()
+NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 UNSEEN = ("cat", "ship", "truck")
 SIDE = 32
 

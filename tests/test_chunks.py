@@ -85,6 +85,21 @@ def test_what_changes_during_an_interruption_is_noticed(many, encoder, tmp_path)
     np.testing.assert_array_equal(made.dataset.features, expected)
 
 
+def test_two_runs_at_once_do_not_meet(many, encoder, tmp_path):
+    tried = []
+
+    def try_too(done, total):
+        if not tried:
+            with pytest.raises(BlockingIOError, match="Another run is making .*out"):
+                embed_pictures(out=tmp_path / "out", encoder=encoder, **many)
+            tried.append(done)
+
+    made = embed_pictures(out=tmp_path / "out", encoder=encoder, progress=try_too, **many)
+    assert tried
+    assert len(made.dataset.features) == 70
+    assert left_over(tmp_path) == []
+
+
 def test_numbers_do_not_depend_on_threads_or_batches(many, tmp_path):
     made = [
         embed_pictures(out=tmp_path / f"{n}", n_threads=n, **{**many, "batch_size": size})

@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
-from latem import ClassEmbeddings, Description, LatEm, make_latent_world
+from latem import ClassEmbeddings, Description, HeldOutSearch, LatEm, make_latent_world
 from latem.embeddings.describe import join_classes
 
 
@@ -59,6 +60,12 @@ def test_new_classes_by_description_are_named():
     assert "a new name" not in model.class_table_
     assert len(more.class_table_) == len(table) + 1
     assert more.maps_ is model.maps_
+    assert "a new name" in clone(more).fit(X, y).class_table_
+    search = HeldOutSearch(LatEm(table, n_epochs=2, random_state=0), {"n_maps": [1]}, cv=2)
+    search.fit(X, y)
+    named = search.with_classes(same).predict(X_new, ["a new name", unseen])
+    assert set(named) == {"a new name"}  # the first of equals
+    assert "a new name" not in search.class_table_
 
 
 def test_joining_needs_new_names_and_the_same_columns(traits):

@@ -19,6 +19,7 @@ from latem.datasets import check_folder, read_folder
 from latem.features import (
     embed_pictures,
     encoder_spec,
+    find_pictures,
     load_encoder,
 )
 
@@ -105,6 +106,12 @@ def test_val_classes_are_drawn_by_seed(pictures, encoder, tmp_path):
     assert (len(train), len(val)) == (1, 2)
     with pytest.raises(ValueError, match="val_share and held_out from 0 to below 1"):
         classes(10, val_share=1.5)
+
+
+def test_a_table_name_that_no_file_can_have_is_refused_at_once(pictures, encoder, tmp_path):
+    with pytest.raises(ValueError, match="'a/b' cannot be the name"):
+        embed_pictures(pictures, tmp_path / "out", {"a/b": tmp_path / "traits.csv"})
+    assert left_over(tmp_path) == []
 
 
 def test_pictures_held_out_for_the_generalised_setting(pictures):
@@ -215,6 +222,14 @@ def test_decomposed_names_meet_composed_ones(pictures):
     result, out = embed(pictures)
     assert result.exit_code == 0, result.output
     assert read_folder(out).split().test == (unicodedata.normalize("NFC", "Dödö"),)
+
+
+def test_a_list_with_semicolons(pictures):
+    rows = [f"{name}/photo {10 * i:03d}.jpg;{name}" for i, name in enumerate(CLASSES[:3])]
+    (pictures / "list.csv").write_text("\n".join(["image;class", *rows]), encoding="utf-8")
+    found, skipped = find_pictures(pictures / "list.csv")
+    assert [picture.label for picture in found] == list(CLASSES[:3])
+    assert not skipped
 
 
 def test_a_list_instead_of_folders(pictures, encoder):

@@ -295,8 +295,22 @@ def test_classes_with_a_single_image(world, model):
     alone = with_split(world, held_out=tuple(rest.tolist()))
     with pytest.raises(ValueError, match="every train class has a single one"):
         evaluate(ESZSL(model.class_embeddings), alone, generalized=True)
+    assert evaluate(ESZSL(model.class_embeddings), alone, calibrate=True).probabilities is not None
     few = with_split(world, held_out=tuple(rest[9:].tolist()))  # but for ten of the first class
     assert evaluate(ESZSL(model.class_embeddings), few, generalized=True).generalized is not None
+
+
+def test_one_test_class_is_refused(world, model):
+    with pytest.raises(ValueError, match="one test class only"):
+        evaluate(model, with_split(world, test=world.split().test[:1]))
+
+
+def test_a_model_without_a_seed_is_evaluated_alike_each_time(world):
+    model = LatEm(world.embeddings["att"], n_maps=2, n_epochs=3).fit(*world.training())
+    results = [evaluate(model, world, generalized=True, calibrate=True) for _ in range(2)]
+    assert results[0] == results[1]
+    other = evaluate(model, world, generalized=True, calibrate=True, seed=1)
+    assert other.probabilities != results[0].probabilities
 
 
 def test_fewer_than_five_classes_have_no_top_5(world, model):

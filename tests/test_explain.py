@@ -13,6 +13,7 @@ from latem import (
     ClassEmbeddings,
     ConSE,
     HeldOutSearch,
+    LateFusion,
     LatEm,
     explain_predictions,
     make_latent_world,
@@ -93,6 +94,7 @@ def test_why_not_another_class(world):
 
     series = pd.Series(worst, index=[7, 8, 9])
     assert explain_predictions(model, X, against=series)[0].runner_up == worst[0]
+    assert f"compared with {worst[0]}" in explain_predictions(model, X, against=series)[0].text()
     with pytest.raises(ValueError, match="at least 1"):
         explain_predictions(model, X)[0].text(0)
     with pytest.raises(ValueError, match="names 1 classes for 3 images"):
@@ -124,6 +126,9 @@ def test_text_and_picture(world, tmp_path):
 def test_what_cannot_be_explained(world):
     dataset, table = world
     X, y = dataset.training()
+    fusion = LateFusion([("a", ESZSL(table)), ("b", ESZSL(table, gamma=10))]).fit(X, y)
+    with pytest.raises(TypeError, match="LateFusion does not add up its scores"):
+        explain_predictions(fusion, X)
     with pytest.raises(TypeError, match="ConSE does not add up its scores"):
         explain_predictions(ConSE(table).fit(X, y), X)
     model = MODELS["ESZSL"](table).fit(X, y)

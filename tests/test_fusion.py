@@ -145,6 +145,11 @@ def test_bad_parameters(world, members, change, message):
 
 
 def test_bad_requests(world, members, fusion):
+    table = world.embeddings["att"]
+    with pytest.raises(TypeError, match="call with_classes on each fitted member"):
+        fusion.with_classes(table)
+    with pytest.raises(TypeError, match="a list of names"):
+        fusion.predict(world.testing()[0], (table.names, table.vectors))
     X, y = world.training()
     with pytest.raises(ValueError, match="names of their own"):
         LateFusion([members[0], members[0]]).fit(X, y)

@@ -18,6 +18,7 @@ from latem import (
     write_folder,
 )
 from latem.cli import app
+from latem.galleries import picture_path
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +128,10 @@ def test_command(tmp_path):
     assert "Nearest to map" in page
     assert len((out / "images.csv").read_text().splitlines()) == 17
     assert "data:image" not in page  # there are features only
+    everything = LatEm(table, n_maps=2, n_epochs=1, random_state=0)
+    everything.fit(small.features, small.labels).save(tmp_path / "knows")
     for arguments, message in (
+        ([str(tmp_path / "knows"), str(tmp_path / "data")], "The model was fitted to"),
         (["nowhere", str(tmp_path / "data")], "There is no model file 'nowhere'"),
         ([str(tmp_path / "m"), "nowhere"], "nowhere"),
         ([str(tmp_path / "m"), str(tmp_path / "data"), "--split", "odd"], "no split 'odd'"),
@@ -136,6 +140,11 @@ def test_command(tmp_path):
         run = CliRunner().invoke(app, ["gallery", *arguments, "--out", str(tmp_path / "o")])
         assert run.exit_code == 1
         assert message in run.output
+
+
+def test_names_that_no_file_can_have(tmp_path):
+    assert picture_path(tmp_path, "x" * 5000) is None
+    assert picture_path(tmp_path, "nul\0") is None
 
 
 @pytest.mark.parametrize("listed", [False, True])

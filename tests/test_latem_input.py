@@ -122,7 +122,7 @@ def test_bad_candidates(world, fitted):
         fitted.predict(X, "class 61")
     with pytest.raises(ValueError, match="did you mean 'class 61'"):
         fitted.predict(X, ["class  61"])
-    with pytest.raises(ValueError, match="stands twice"):
+    with pytest.raises(ValueError, match="names .* more than once"):
         fitted.predict(X, ["class 61", "class 61"])
     with pytest.raises(ValueError, match="no unseen classes"):
         LatEm(**QUICK).fit(X, world.testing()[1]).predict(X, "unseen")

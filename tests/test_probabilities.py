@@ -301,6 +301,9 @@ def test_a_threshold_of_ones_own(eszsl, world):
     assert eszsl.predict_or_none(X, "unseen", threshold=2).tolist() == [None] * len(X)
     everyone = eszsl.predict_or_none(X, "unseen", threshold=0)
     assert everyone.tolist() == eszsl.predict(X, "unseen").tolist()
+    names = eszsl._names("unseen").tolist()
+    for classes in (iter(names), (name for name in names)):  # can be looked at once only
+        assert eszsl.predict_or_none(X, classes, threshold=0).tolist() == everyone.tolist()
 
 
 def test_what_rejection_refuses(eszsl, world):
@@ -320,6 +323,11 @@ def test_what_rejection_refuses(eszsl, world):
         eszsl.choose_rejection(X, y[:-1], names, coverage=0.9)
     with pytest.raises(NotFittedError):
         clone(eszsl).predict_or_none(X, threshold=0.5)
+    for threshold in ("0.5", float("nan"), True):
+        with pytest.raises(ValueError, match="threshold must be a probability"):
+            eszsl.predict_or_none(X, names, threshold=threshold)
+    with pytest.raises(ValueError, match="always sure of a single candidate"):
+        eszsl.predict_or_none(X, names[:1], threshold=0.5)
     assert not hasattr(eszsl, "rejection_threshold_")
 
 

@@ -6,7 +6,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from latem.models.scaling import FeatureScaler
 
-KINDS = ["zmax", "zscore", "l2", None]
+KINDS = ["zmax", "zscore", "l2", "l2-centered", None]
 
 
 @given(st.integers(0, 500), st.integers(2, 600))
@@ -29,6 +29,15 @@ def test_l2_is_scikit_learns_and_leaves_zero_rows():
     X = np.random.default_rng(0).normal(size=(5, 3))
     X[2] = 0
     np.testing.assert_allclose(FeatureScaler.fit(X, "l2").transform(X), normalize(X))
+
+
+def test_l2_centered_has_mean_zero_after_the_division():
+    X = np.random.default_rng(0).normal(3, 2, (700, 3))
+    scaler = FeatureScaler.fit(X, "l2-centered")
+    expected = normalize(X) - normalize(X).mean(axis=0)
+    np.testing.assert_allclose(scaler.transform(X), expected, atol=1e-12)
+    new = np.array([[0, 3.0, 4.0]])
+    np.testing.assert_allclose(scaler.transform(new), [[0, 0.6, 0.8]] - scaler.shift)
 
 
 @pytest.mark.parametrize("kind", KINDS)

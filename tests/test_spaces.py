@@ -1,5 +1,7 @@
 import pytest
+from numba import njit
 
+from latem.models import kernels
 from latem.models.spaces import choose_form
 from latem.models.training import LONGEST_BLOCK, SHORTEST_BLOCK, block_length
 
@@ -25,3 +27,13 @@ def test_blocks_grow_as_violations_become_rare():
     assert lengths[0] >= SHORTEST_BLOCK
     assert lengths[-1] == LONGEST_BLOCK
     assert block_length(2, 1, 1.0) == SHORTEST_BLOCK
+
+
+def test_compiled_where_nothing_can_be_kept_on_disk(monkeypatch):
+    def without_cache(**options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function 'f': no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr(kernels, "njit", without_cache)
+    assert kernels.compiled()(lambda x: x + 1)(2) == 3

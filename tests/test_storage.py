@@ -200,6 +200,30 @@ def test_a_failing_write_leaves_the_old_file(path, model, monkeypatch):
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
+def test_places_can_be_checked_before_long_work(tmp_path):
+    storage.check_target(tmp_path / "new")
+    with pytest.raises(IsADirectoryError, match="name a file"):
+        storage.check_target(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        storage.check_target(tmp_path / "no" / "file")
+    assert not any(tmp_path.iterdir())
+
+
+def test_names_as_long_as_a_file_can_have(tmp_path):
+    storage.write_text(tmp_path / ("x" * 250), "text")
+    assert (tmp_path / ("x" * 250)).read_text() == "text"
+
+
+def test_a_lock_has_one_holder(tmp_path):
+    lock = tmp_path / "lock"
+    with storage.only_one(lock, "Somebody is here."):
+        second = storage.only_one(lock, "Somebody is here.")
+        with pytest.raises(BlockingIOError, match="Somebody is here"):
+            second.__enter__()
+    with storage.only_one(lock, "Somebody is here."):
+        assert lock.exists()
+
+
 def test_bad_places_to_write(model, tmp_path):
     with pytest.raises(FileNotFoundError, match="no folder"):
         model.save(tmp_path / "nowhere" / "m.safetensors")

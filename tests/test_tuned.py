@@ -6,14 +6,18 @@ from helpers import random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from test_storage import rewrite
 
-from latem import ESZSL, LatEm, LatEmCV, make_latent_world
+import latem
+from latem import ESZSL, FileFormatError, LatEm, LatEmCV, make_latent_world
+from latem.metrics import mean_class_accuracy
 from latem.models.full_pass import FullClassSpace, FullEmbeddingSpace
 from latem.models.training import more_rivals
 
 PLAIN = {"feature_scaling": None, "normalize_classes": False, "dtype": "float64"}
 TUNED = {
-    "n_maps": 1, "learning_rate": 0.03, "n_epochs": 2, "feature_scaling": "l2", "init_scale": 0.0,
+    "n_maps": 1, "learning_rate": 0.03, "n_epochs": 2, "init_scale": 0.0,
+    "feature_scaling": "l2-centered", "balance_classes": True,
     "start": "eszsl", "n_rivals": 10, "center_classes": True, "average": True,
 }  # fmt: skip
 
@@ -123,10 +127,13 @@ def test_the_start_is_eszsl_with_a_mean_lead_of_one(world):
         table, **{**TUNED, "center_classes": False, "learning_rate": 1e-12, "dtype": "float64"},
         gamma=2.0, lam=0.5,
     ).fit(X, y, callback=lambda info: seen.append(info.maps()[0]) and None)  # fmt: skip
-    closed = ESZSL(table, gamma=2.0, lam=0.5, feature_scaling="l2", dtype="float64").fit(X, y)
+    closed = ESZSL(
+        table, gamma=2.0, lam=0.5, feature_scaling="l2-centered", dtype="float64"
+    ).fit(X, y)  # fmt: skip
     cosine = (seen[0] * closed.map_).sum() / np.linalg.norm(seen[0]) / np.linalg.norm(closed.map_)
     assert cosine == pytest.approx(1, abs=1e-9)
     scaled = X / np.linalg.norm(X, axis=1, keepdims=True)
+    scaled -= scaled.mean(axis=0)
     names = np.unique(y)
     scores = scaled @ seen[0] @ table.select(names).unit_vectors().T
     own = scores[np.arange(len(y)), np.searchsorted(names, y)]
@@ -142,6 +149,52 @@ def test_centred_classes(world):
     centred /= np.linalg.norm(centred, axis=1, keepdims=True)
     expected = model.scaler_.transform(X, "float32") @ model.maps_[0] @ centred.T
     np.testing.assert_allclose(model.decision_function(X, "all"), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_maps", [1, 3])
+def test_balanced_classes_have_scores_of_equal_size(world, n_maps):
+    X, y = world.training()
+    params = {"n_maps": n_maps, "n_epochs": 3, "random_state": 0, "dtype": "float64"}
+    plain = LatEm(world.embeddings["att"], **params).fit(X, y)
+    model = LatEm(world.embeddings["att"], balance_classes=True, **params).fit(X, y)
+    np.testing.assert_allclose(model.maps_, plain.maps_, atol=1e-9)  # training is the same
+    features = model.scaler_.transform(X, "float64")
+    vectors = model._candidates("all").vectors
+    by_map = np.einsum("nd,kde,ce->knc", features, model.maps_, vectors)
+    np.testing.assert_allclose((by_map**2).mean(axis=(0, 1)), 1)
+    np.testing.assert_allclose(model.decision_function(X, "all"), by_map.max(axis=0))
+    unit = plain._candidates("all").vectors
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose(vectors / lengths, unit)  # only lengths have changed
+
+
+def test_balanced_answers_in_training_are_those_of_the_model(world):
+    """Epochs are chosen by what the model of that epoch would answer."""
+    X, y = world.training(val=False)
+    X_val, y_val = world.validation()
+    noisy = X_val + np.random.default_rng(0).normal(size=X_val.shape) * 0.5
+    table, names = world.embeddings["att"], np.unique(y_val)
+    seen = []
+    params = {**TUNED, "n_epochs": 1, "random_state": 0, "dtype": "float64"}
+    model = LatEm(table, **params)
+    model.fit(X, y, callback=lambda info: seen.append(model._predict_by(info.maps(), noisy, names)))
+    np.testing.assert_array_equal(seen[0], model.predict(noisy, names))
+
+
+def test_balance_survives_files_and_further_training(world, tmp_path):
+    X, y = world.training()
+    model = LatEm(world.embeddings["att"], **TUNED, random_state=0).fit(X, y)
+    model.save(tmp_path / "m")
+    again = latem.load(tmp_path / "m")
+    X_new, _ = world.testing()
+    expected = model.decision_function(X_new, "unseen")
+    np.testing.assert_array_equal(again.decision_function(X_new, "unseen"), expected)
+    again.partial_fit(X, y)
+    scores = again.decision_function(X, "all")
+    np.testing.assert_allclose((scores**2).mean(axis=0), 1, rtol=1e-4)
+    rewrite(tmp_path / "m", lambda t, m: t.update(class_metric=t["class_metric"][1:]))
+    with pytest.raises(FileFormatError, match="class_metric"):
+        latem.load(tmp_path / "m")
 
 
 def test_averaging_goes_on_after_a_checkpoint(world, tmp_path):
@@ -192,8 +245,12 @@ def test_tuned_preset_chooses_as_eszsl_does(world):
     scores = {}
     for gamma in 10.0 ** np.arange(-3, 5):
         for lam in 10.0 ** np.arange(-2, 3):
-            model = ESZSL(centred, gamma=gamma, lam=lam, feature_scaling="l2", dtype="float64")
-            scores[gamma, lam] = model.fit(noisy[~out], y[~out]).score(noisy[out], y[out], val)
+            model = ESZSL(
+                centred, gamma=gamma, lam=lam, feature_scaling="l2-centered", dtype="float64"
+            ).fit(noisy[~out], y[~out])
+            spread = np.sqrt((model.decision_function(noisy[~out], val) ** 2).mean(axis=0))
+            named = np.array(val)[(model.decision_function(noisy[out], val) / spread).argmax(1)]
+            scores[gamma, lam] = mean_class_accuracy(y[out], named)
     best = max(scores.values())
     assert scores[search.best_params_["gamma"], search.best_params_["lam"]] == pytest.approx(best)
 

@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import latem
-from latem import ClassEmbeddings, LatEmCV, make_latent_world, write_folder
+from latem import ClassEmbeddings, LatEmCV, Split, make_latent_world, write_folder
 from latem.cli import app
+from latem.features import read_picture
 from latem.workflow import MODELS, name_pictures, train_model
 
 
@@ -67,6 +68,18 @@ def test_without_a_split_all_images_are_learned_from(world):
     done = train_model(bare, "att", kind="ESZSL")
     assert len(done.model.classes_) == len(world.classes)
     assert done.unseen_score is None
+
+
+@pytest.mark.parametrize("kind", ["LatEm", "ESZSL", "SJE"])
+def test_too_few_classes_to_choose_on(world, kind):
+    split = world.split()
+    few = replace(world, splits={"standard": Split(split.train[:2], (), split.test)})
+    done = train_model(few, "att", kind=kind)
+    assert (done.chosen, done.held_out_score) == ({}, None)
+    assert "Fewer than 4 classes" in done.notes[0]
+    assert done.unseen_score is not None
+    if kind == "LatEm":
+        assert done.model.start == "eszsl"
 
 
 def test_bad_requests(world):
@@ -190,21 +203,52 @@ def test_unreadable_pictures_are_listed_and_the_rest_is_named(photos, trained, t
     bad = tmp_path / "not a picture.jpg"
     bad.write_text("hello")
     good = photos / "images" / "yellow flower" / "1.jpg"
-    run = command("predict", trained, bad, good, "--format", "csv")
+    run = command("predict", trained, bad, tmp_path / "no.jpg", good, "--format", "csv")
     assert run.exit_code == 1
     assert "not a picture.jpg" in run.output
+    assert "no.jpg: there is no such file" in run.output
     assert "yellow flower" in run.output
+
+
+def test_folders_are_walked_as_by_embed_images(photos, trained, tmp_path):
+    photo = photos / "images" / "yellow flower" / "1.jpg"
+    picture = read_picture(photo)
+    (tmp_path / "in" / "deep.jpg").mkdir(parents=True)  # a folder
+    for name in ("a.webp", "b.pgm", "deep.jpg/c.jp2", "d.jfif"):
+        picture.save(tmp_path / "in" / name, "JPEG" if name == "d.jfif" else None)
+    (tmp_path / "in" / "._a.jpg").write_text("left by another system")
+    (tmp_path / "in" / "notes.txt").write_text("no picture")
+    run = command("predict", trained, tmp_path / "in", "--format", "csv", "--top", 1)
+    assert run.exit_code == 0, run.output
+    named = [Path(row["picture"]).name for row in csv.DictReader(io.StringIO(run.output))]
+    assert sorted(named) == ["a.webp", "b.pgm", "c.jp2", "d.jfif"]
+
+
+def test_names_that_look_like_markup_are_shown_as_they_are(photos, trained, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
+    names = ["finch [/b]", "finch [male]", ":dog: cardinal"]
+    table = tmp_path / "new.csv"
+    rows = [f"{name},{i},0.7,0.2,0,1" for i, name in enumerate(names, start=1)]
+    table.write_text("\n".join(["class,red,green,blue,temple,flower", *rows]))
+    photo = tmp_path / "photo [copy] with a name of more than eighty letters, as cameras do.jpg"
+    photo.write_bytes((photos / "images" / "yellow flower" / "1.jpg").read_bytes())
+    run = command("predict", trained, photo, "--classes", table, "--explain")
+    assert run.exit_code == 0, run.output
+    shown = "".join(letter for letter in run.output if letter not in "│\n ")
+    for name in (*names, photo.name):
+        assert name.replace(" ", "") in shown
 
 
 @pytest.mark.parametrize(
     ("arguments", "message", "code"),
     [
         (["nowhere.model", "PHOTO"], "There is no model file 'nowhere.model'", 1),
-        (["MODEL", "nowhere.jpg"], "There is no picture nowhere.jpg", 1),
+        (["MODEL", "nowhere.jpg"], "nowhere.jpg: there is no such file", 1),
         (["MODEL", "PHOTO", "--classes", "unicorn"], "unicorn", 1),
         (["MODEL", "PHOTO", "--classes", " , "], "names no class", 1),
         (["MODEL", "PHOTO", "--format", "xml"], "--format is table, json or csv", 2),
-        (["MODEL", "EMPTY"], "There are no pictures in", 1),
+        (["MODEL", "EMPTY"], "the folder holds no pictures", 1),
+        (["MODEL", "PHOTO", "--explain", "--format", "csv"], "does not fit into CSV", 2),
     ],
 )
 def test_misuse(arguments, message, code, photos, trained, tmp_path):
@@ -222,6 +266,9 @@ def test_training_commands_that_cannot_work(world, tmp_path):
     run = command("train", data, "--embedding", "att", "--out", tmp_path / "no" / "m")
     assert run.exit_code == 1
     assert "There is no folder" in run.output
+    run = command("train", data, "--embedding", "att", "--out", tmp_path, "--model", "ESZSL")
+    assert run.exit_code == 1
+    assert "is a folder; name a file" in run.output
     run = command("train", data, "--embedding", "glo", "--out", tmp_path / "m", "-q")
     assert run.exit_code == 1
     assert "no class table 'glo'" in run.output

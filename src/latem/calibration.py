@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ class CalibrationReport:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RiskCoverage:
     """Risk for every coverage that a threshold can give.
 
@@ -104,6 +105,14 @@ class RiskCoverage:
     thresholds: np.ndarray
     coverage: np.ndarray
     risk: np.ndarray
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RiskCoverage):
+            return NotImplemented
+        names = ("thresholds", "coverage", "risk")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"RiskCoverage({len(self.risk)} points, area={self.area:.4f})"
@@ -360,6 +369,13 @@ def check_wanted(coverage: float | None, false_accept_rate: float | None) -> Non
         _check_coverage(coverage)
     else:
         _check_rate(false_accept_rate)
+
+
+def check_threshold(threshold: float) -> None:
+    """A threshold must be a number that probabilities can be compared with."""
+    number = isinstance(threshold, Real) and not isinstance(threshold, bool)
+    if not number or np.isnan(float(threshold)):
+        raise ValueError(f"threshold must be a probability, but is {threshold!r}.")
 
 
 def _check_scores(scores: Any, codes: Any) -> tuple[np.ndarray, np.ndarray]:

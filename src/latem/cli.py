@@ -151,6 +151,7 @@ def _print_demo(result: DemoResult, out: Path, seconds: float) -> None:
         f"Done in {seconds:.0f} seconds. Models, scores and all predictions are in {out}.",
         highlight=False,
         markup=False,
+        emoji=False,
     )
 
 

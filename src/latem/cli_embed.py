@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from latem.embeddings import ClassEmbeddings
 
 app = typer.Typer(
-    help="Make class tables from names, words, hierarchies and sentences.", no_args_is_help=True
+    help="Make class tables from names or words, and datasets from pictures.", no_args_is_help=True
 )
 register(app)
 

@@ -49,6 +49,8 @@ def evaluate_command(
 
     console = Console(stderr=True, quiet=quiet)
     with failures():
+        if table is not None:
+            storage.check_target(table)
         loaded, data = load(model), read_folder(dataset)
         with console.status("evaluating, with a copy fitted to the train classes if needed"):
             result = evaluate(

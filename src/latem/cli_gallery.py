@@ -51,7 +51,7 @@ def gallery(
         write_gallery([shown], run.file("gallery.html"), title=title)
         run.finish({"command": "gallery", "model": str(model), "dataset": str(dataset)})
     Console(soft_wrap=True).print(
-        f"{count}; page: {out / 'gallery.html'}", markup=False, highlight=False
+        f"{count}; page: {out / 'gallery.html'}", markup=False, emoji=False, highlight=False
     )
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from latem.cli_answers import Answers, Format
 from latem.cli_tools import failures
-from latem.cli_train import find, show
 
 
 def name(
@@ -25,7 +25,7 @@ def name(
         typer.Option(help="Kind of noun to prefer if a name has several senses, such as animal."),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many names to give, best first.")] = 5,
-    output: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
+    output: Format = "table",
 ) -> None:
     """Name pictures with words of your own; nothing needs to be trained.
 
@@ -35,21 +35,14 @@ def name(
     from latem.embeddings.wordnet import in_words
     from latem.features.naming import name_pictures_by_words, understand
 
-    if output not in ("table", "json", "csv"):
-        raise typer.BadParameter(f"--format is table, json or csv, not {output!r}.")
+    answers = Answers(output)
     if (names is None) == (names_file is None):
         raise typer.BadParameter("Give the possible answers by --names or by --names-file.")
-    failed: list[Path] = []
-
-    def unreadable(path: Path, reason: str) -> None:
-        failed.append(path)
-        typer.echo(f"latem: {reason}", err=True)
-
     with failures(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         wanted = _split(names) if names is not None else _read(names_file)
         named = name_pictures_by_words(
-            find(pictures), wanted, top=top, hint=hint, unreadable=unreadable
+            answers.find(pictures), wanted, top=top, hint=hint, unreadable=answers.unreadable
         )
     for warning in caught:
         if issubclass(warning.category, UserWarning):
@@ -58,9 +51,9 @@ def name(
         sense = understand(each, hint=hint)
         if sense.found_by not in (each, in_words(each)):
             typer.echo(f"latem: {each!r} is taken as {sense.found_by!r}.", err=True)
-    show(named, output)
-    if failed:
-        raise typer.Exit(1)
+    with failures():
+        answers.show(named)
+    answers.finish()
 
 
 def _split(names: str) -> list[str]:

@@ -78,7 +78,7 @@ def _print(done: Reproduction, out: Path) -> None:
         for group in groups:
             _print_group(table, group)
     for note in done.summary["notes"]:
-        console.print(note, markup=False, highlight=False)
+        console.print(note, markup=False, emoji=False, highlight=False)
     ratio = "" if done.ratio is None else (
         f"; the SGD trainings were {done.ratio:.0f} times as fast as an estimate for plain NumPy"
     )  # fmt: skip
@@ -86,6 +86,7 @@ def _print(done: Reproduction, out: Path) -> None:
         f"{done.n_trained} models trained ({done.n_kept} kept from before) in "
         f"{done.seconds / 60:.1f} minutes{ratio}. Report: {out / 'report.html'}",
         markup=False,
+        emoji=False,
         highlight=False,
     )
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 
 @contextmanager
@@ -14,10 +15,10 @@ def failures() -> Iterator[None]:
     """Print an expected error as one sentence and exit with code 1."""
     try:
         yield
+    except BrokenPipeError:
+        raise  # the reader had enough, as head has: click ends quietly then
     except (OSError, ValueError, TypeError, ImportError) as error:
-        Console(stderr=True, soft_wrap=True).print(
-            f"latem: {error}", style="red", markup=False, highlight=False
-        )
+        Console(stderr=True, soft_wrap=True).print(Text(f"latem: {error}", style="red"))
         raise typer.Exit(1) from None
 
 

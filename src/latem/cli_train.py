@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import os
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
+from latem.cli_answers import Answers, Format
 from latem.cli_tools import failures
-
-if TYPE_CHECKING:
-    from latem.workflow import Named
-
-_PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm")
 
 
 def train(
@@ -55,13 +46,13 @@ def train(
 
     What is not given is chosen on held-out classes: the split's val classes, or folds of classes.
     """
+    from latem import storage
     from latem.datasets import read_folder
     from latem.workflow import train_model
 
     given = {"n_maps": maps, "learning_rate": step, "n_epochs": epochs}
     with failures():
-        if not out.parent.is_dir():
-            raise FileNotFoundError(f"There is no folder {out.parent} to write {out.name} in.")
+        storage.check_target(out)
         done = train_model(
             read_folder(dataset),
             embedding,
@@ -79,6 +70,7 @@ def train(
         say.print(
             f"Chosen on held-out classes: {chosen} ({done.held_out_score:.1%} there).",
             markup=False,
+            emoji=False,
             highlight=False,
         )
     if done.unseen_score is not None:
@@ -87,7 +79,9 @@ def train(
             f"(chance {1 / done.n_unseen:.1%}).",
             highlight=False,
         )
-    say.print(f"Model written to {out}.", markup=False, highlight=False)
+    for note in done.notes:
+        typer.echo(f"latem: {note}", err=True)
+    say.print(f"Model written to {out}.", markup=False, emoji=False, highlight=False)
 
 
 def predict(
@@ -104,7 +98,7 @@ def predict(
     explain: Annotated[
         bool, typer.Option("--explain", help="Say which traits spoke for the answer.")
     ] = False,
-    output: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
+    output: Format = "table",
     weights: Annotated[
         Path | None, typer.Option(help="Local weight file of the encoder, if it needs one.")
     ] = None,
@@ -116,44 +110,21 @@ def predict(
     from latem.models.files import load
     from latem.workflow import name_pictures
 
-    if output not in ("table", "json", "csv"):
-        raise typer.BadParameter(f"--format is table, json or csv, not {output!r}.")
-    failed: list[Path] = []
-
-    def unreadable(path: Path, reason: str) -> None:
-        failed.append(path)
-        typer.echo(f"latem: {reason}", err=True)
-
+    answers = Answers(output, explain=explain)
     with failures():
         fitted = load(model)
-        named = name_pictures(
-            fitted,
-            find(pictures),
-            candidates(classes),
-            top=top,
-            explain=explain,
-            encoder_options={} if weights is None else {"weights": weights},
-            unreadable=unreadable,
+        answers.show(
+            name_pictures(
+                fitted,
+                answers.find(pictures),
+                candidates(classes),
+                top=top,
+                explain=explain,
+                encoder_options={} if weights is None else {"weights": weights},
+                unreadable=answers.unreadable,
+            )
         )
-    show(named, output)
-    if failed:
-        raise typer.Exit(1)
-
-
-def find(pictures: list[Path]) -> list[Path]:
-    """Files that are meant: those given, and all pictures in folders that are given."""
-    found: list[Path] = []
-    for path in pictures:
-        if path.is_dir():
-            inside = sorted(p for p in path.rglob("*") if p.suffix.lower() in _PICTURES)
-            if not inside:
-                raise FileNotFoundError(f"There are no pictures in {path}.")
-            found += inside
-        elif path.is_file():
-            found.append(path)
-        else:
-            raise FileNotFoundError(f"There is no picture {path}.")
-    return found
+    answers.finish()
 
 
 def candidates(classes: str) -> Any:
@@ -168,42 +139,3 @@ def candidates(classes: str) -> Any:
     if not names:
         raise ValueError("--classes names no class; give at least one, or unseen, seen or all.")
     return names
-
-
-def show(named: list[Named], output: str) -> None:
-    """Print answers for people or for machines."""
-    if output == "json":
-        rows = [
-            {
-                "picture": str(one.picture),
-                "classes": [
-                    {"class": str(name), "score": score}
-                    for name, score in zip(one.names, one.scores, strict=True)
-                ],
-                **({"explanation": one.explanation} if one.explanation else {}),
-            }
-            for one in named
-        ]
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-        return
-    if output == "csv":
-        lines = csv.writer(sys.stdout, lineterminator="\n")
-        lines.writerow(["picture", "place", "class", "score"])
-        for one in named:
-            for place, (name, score) in enumerate(zip(one.names, one.scores, strict=True), start=1):
-                lines.writerow([one.picture, place, name, score])
-        return
-    if not named:
-        return
-    console = Console()
-    folder = Path(os.path.commonpath([one.picture.absolute().parent for one in named]))
-    table = Table("picture", "named", "score", "then")
-    for one in named:
-        then = ", ".join(map(str, one.names[1:]))
-        own = str(one.picture.absolute().relative_to(folder))
-        table.add_row(own, str(one.names[0]), f"{one.scores[0]:.3f}", then)
-    console.print(table)
-    for one in named:
-        if one.explanation:
-            console.print(f"\n{one.picture}", markup=False, highlight=False, soft_wrap=True)
-            console.print(one.explanation, markup=False, highlight=False, soft_wrap=True)

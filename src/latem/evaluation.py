@@ -66,7 +66,8 @@ def evaluate(
     share : float
         Share of each train class's images that are kept aside when γ is chosen.
     seed : int
-        Which images these are.
+        Which images these are, and the seed of the copy that γ and the temperature are chosen
+        with, if the model itself has none.
 
     Returns
     -------
@@ -90,6 +91,11 @@ def evaluate(
     if isinstance(split, Split):
         dataset, split = replace(dataset, splits={"custom": split}), "custom"
     parts = _Parts(dataset, split)
+    if len(parts.test) < 2:
+        raise ValueError(
+            f"Split {split!r} has one test class only, which would always be named rightly; it "
+            f"needs at least 2."
+        )
     if generalized:
         parts.check_held_out()
     if generalized or calibrate:
@@ -116,6 +122,10 @@ def evaluate(
     if not (generalized or calibrate):
         return result
     twin = _Twin(model, parts, share, seed)
+    if generalized and not len(twin.y_aside):
+        raise ValueError(
+            "No image can be kept aside to choose γ on: every train class has a single one."
+        )
     if generalized:
         result = replace(result, generalized=_measure_generalized(model, parts, twin.gamma()))
     if calibrate:
@@ -196,7 +206,7 @@ class _Twin:
     def __init__(self, model: Any, parts: _Parts, share: float, seed: int):
         X, y = parts.dataset.training(parts.name, val=False)
         aside = _kept_aside(y, share, seed)
-        self.model = _copy(model).fit(X[~aside], y[~aside])
+        self.model = _copy(model, seed).fit(X[~aside], y[~aside])
         self.X_aside, self.y_aside = X[aside], y[aside]
         self.X_val, self.y_val = parts.dataset.validation(parts.name)
         self.val = np.array([n for n in parts.split.val if n in set(self.y_val.tolist())])
@@ -215,24 +225,20 @@ class _Twin:
 
 
 def _kept_aside(y: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """Which images to keep aside: a share of each class, at least one, and not all."""
+    """Which images to keep aside: a share of each class, at least one if it has several."""
     rng = np.random.default_rng(seed)
     aside = np.zeros(len(y), bool)
     for name in np.unique(y):
         rows = np.flatnonzero(y == name)
         count = min(max(round(share * len(rows)), 1), len(rows) - 1)
         aside[rng.permutation(rows)[:count]] = True
-    if not aside.any():
-        raise ValueError(
-            "No image can be kept aside to choose γ on: every train class has a single one."
-        )
     return aside
 
 
-def _copy(model: Any) -> Any:
-    """Unfitted model with the parameters that the fitted one ended up with."""
+def _copy(model: Any, seed: int) -> Any:
+    """Unfitted model with the parameters that the fitted one ended up with, and a fixed seed."""
     if isinstance(model, Search):
-        return _copy(model.best_model_)
+        return _copy(model.best_model_, seed)
     if isinstance(model, ESZSLCV):
         shared = {
             name: getattr(model, name) for name in ESZSL().get_params() if name in vars(model)
@@ -240,11 +246,14 @@ def _copy(model: Any) -> Any:
         return ESZSL(**shared, gamma=model.gamma_, lam=model.lam_)
     if isinstance(model, LateFusion):
         names = [name for name, _ in model.members]
-        members = [(n, _copy(m)) for n, m in zip(names, model.models_, strict=True)]
+        members = [(n, _copy(m, seed)) for n, m in zip(names, model.models_, strict=True)]
         return LateFusion(members, weights=model.weights_.tolist(), standardize=model.standardize)
     fresh = clone(model)
     if isinstance(model, RankingModel):
         fresh.set_params(n_epochs=model.best_epoch_, verbose=False)
+    params = fresh.get_params(deep=False)
+    if not isinstance(params.get("random_state", 0), int | np.integer):
+        fresh.set_params(random_state=seed)  # else each evaluation would choose another γ
     return fresh
 
 

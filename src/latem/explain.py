@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
 
@@ -21,16 +21,18 @@ from latem.models.ranking import RankingModel
 from latem.models.tabled import TableClassifier
 from latem.models.wsabie import WSABIE
 
+_LONGEST = 44  # letters of a name in a plot
 _EXPLAINED = "LatEm, SJE, ALE, DeViSE, WSABIE, ESZSL and ESZSLCV"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Explanation:
-    """Why one image was named as it was, against the runner-up.
+    """Why one image was named as it was, against the runner-up or another class.
 
     Attributes
     ----------
     named, runner_up : class name
+        The class named, and the one it is compared with.
     score, runner_up_score : float
     map, runner_up_map : int
         Number of the map that scored each of them best.
@@ -39,6 +41,8 @@ class Explanation:
     contributions : Series
         What each dimension adds to the lead over the runner-up, largest first; they add up to
         ``score - runner_up_score``.
+    chosen : bool
+        Whether the other class was asked for with `against`, instead of the runner-up.
     """
 
     named: Any
@@ -49,6 +53,7 @@ class Explanation:
     runner_up_map: int
     map_lead: float | None
     contributions: pd.Series = field(repr=False)
+    chosen: bool = False
 
     @property
     def lead(self) -> float:
@@ -69,8 +74,8 @@ class Explanation:
         )  # fmt: skip
         lines = [
             f"{self.named}: {self.score:.3g}{maps}",
-            f"runner-up {self.runner_up}: {self.runner_up_score:.3g}; the lead of {self.lead:.3g} "
-            f"comes from",
+            f"{'compared with' if self.chosen else 'runner-up'} {self.runner_up}: "
+            f"{self.runner_up_score:.3g}; the lead of {self.lead:.3g} comes from",
         ]
         shown = self.top(n)
         width = max(len(str(name)) for name in shown.index)
@@ -95,11 +100,19 @@ class Explanation:
             from matplotlib.figure import Figure
         except ImportError:
             raise ImportError("Plots need matplotlib: pip install matplotlib.") from None
-        shown = self.top(n)[::-1]
-        figure = Figure(figsize=(7, 1.2 + 0.28 * len(shown)), layout="constrained")
+        shown = self.top(n)
+        names, values = [_plain(name) for name in shown.index], shown.tolist()
+        colours = ["#1b7f5c" if value >= 0 else "#b4442e" for value in values]
+        n_left = len(self.contributions) - len(shown)
+        if n_left:
+            names.append(f"the other {n_left}")
+            values.append(self.lead - math.fsum(values))
+            colours.append("#8a8a8a")
+        figure = Figure(figsize=(7, 1.2 + 0.28 * len(values)), layout="constrained")
         axes = figure.subplots()
-        colours = ["#1b7f5c" if value >= 0 else "#b4442e" for value in shown]
-        axes.barh([_plain(name) for name in shown.index], shown.to_numpy(), color=colours)
+        places = range(len(values))
+        axes.barh(places, values, color=colours, tick_label=names)
+        axes.invert_yaxis()
         axes.axvline(0, color="#555555", linewidth=0.8)
         axes.locator_params(axis="x", nbins=5)
         axes.set_xlabel("contribution to the lead")
@@ -110,8 +123,11 @@ class Explanation:
 
 
 def _plain(name: Any) -> str:
-    """A name as matplotlib shows it letter by letter."""
-    return str(name).replace("$", r"\$")
+    """A name as matplotlib shows it letter by letter, and not so long that bars have no room."""
+    text = str(name)
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
+    return text.replace("$", r"\$")
 
 
 def explain_predictions(
@@ -144,6 +160,7 @@ def explain_predictions(
     True
     """
     model = inner_model(model)
+    maps = _maps(model)
     X = model._check_images(X)
     against = None if against is None else list(against)
     chosen = model._candidates(classes)
@@ -153,7 +170,6 @@ def explain_predictions(
         raise ValueError(f"against names {len(against)} classes for {len(X)} images.")
     places = {name: i for i, name in enumerate(chosen.names.tolist())}
     columns = model.class_table_._column_list()
-    maps = _maps(model)
     vectors = chosen.vectors.astype(np.float64)
     explanations = []
     for row in range(len(X)):
@@ -170,9 +186,8 @@ def explain_predictions(
             raise ValueError(f"{against[row]!r} is not among the candidates.")
         if other == best:
             other = int(order[1])
-        explanations.append(
-            _compare(projected, by_map, vectors, chosen.names, columns, best, other)
-        )
+        why = _compare(projected, by_map, vectors, chosen.names, columns, best, other)
+        explanations.append(replace(why, chosen=other != order[1]))
     return explanations
 
 

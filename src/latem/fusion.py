@@ -227,6 +227,19 @@ class LateFusion(ZeroShotClassifier, _BaseComposition):
             for model, scale in zip(self.models_, self.scales_, strict=True)
         ]
 
+    def with_classes(self, table: Any) -> Any:
+        """Not for fusions: each member describes classes by a table of its own.
+
+        Raises
+        ------
+        TypeError
+            Always; it says what to do instead.
+        """
+        raise TypeError(
+            "The members of LateFusion describe classes by different tables: call with_classes on "
+            "each fitted member, and fuse those with LateFusion(members, prefit=True)."
+        )
+
     def _names(self, classes: Any) -> np.ndarray:
         """Names of the candidates; those every member describes, for "all" and "unseen"."""
         if classes is None:
@@ -240,6 +253,8 @@ class LateFusion(ZeroShotClassifier, _BaseComposition):
                 raise ValueError("There are no unseen classes that every member describes.")
             return np.array(common)
         table = isinstance(classes, ClassEmbeddings | pd.DataFrame | Mapping | str | PathLike)
+        pair = isinstance(classes, tuple) and len(classes) == 2
+        table |= pair and getattr(classes[1], "ndim", 0) == 2  # (names, array)
         if table or not isinstance(classes, Iterable):
             raise TypeError(
                 "LateFusion takes classes=None, 'all', 'unseen' or a list of names: its members "

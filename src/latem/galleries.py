@@ -15,6 +15,7 @@ from latem.explain import inner_model
 from latem.models.ranking import RankingModel
 from latem.models.regression import unit_rows
 from latem.models.scoring import best_k
+from latem.wording import some
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,13 @@ def gallery_of(
     rows = dataset.rows(dataset.split(split).test)
     if not len(rows):
         raise ValueError(f"Split {split!r} has no images of test classes to show.")
+    learned = set(_with_maps(model).classes_.tolist())
+    known = [name for name in dataset.split(split).test if name in learned]
+    if known:
+        raise ValueError(
+            f"The model was fitted to {some(known)}, test classes of split {split!r}, which are "
+            f"shown as unseen; fit it to dataset.training({split!r})."
+        )
     X, y = dataset.features[rows], dataset.labels[rows]
     classes = np.unique(y)
     overlap = map_overlap(model)
@@ -227,9 +235,9 @@ def gallery_of(
     return {
         "id": "maps",
         "title": dataset.name or "Images per map",
-        "caption": f"The {n} unseen images that each map scores highest, for any of "
-        f'{len(classes)} unseen classes; "named" is the class for which that map alone scores the '
-        f"image highest.",
+        "caption": f"The {min(n, len(rows))} unseen images that each map scores highest, for any "
+        f'of {len(classes)} unseen classes; "named" is the class for which that map alone scores '
+        f"the image highest.",
         "maps": maps,
     }
 
@@ -239,7 +247,10 @@ def picture_path(folder: Path | None, name: str) -> str | None:
     if folder is None or not name:
         return None
     path = folder / name
-    return str(path) if path.is_file() else None
+    try:
+        return str(path) if path.is_file() else None
+    except (OSError, ValueError):  # a name that no file can have
+        return None
 
 
 def _notes(profile: MapProfile, overlap: np.ndarray, named: bool) -> list[str]:

@@ -11,7 +11,9 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -56,11 +58,8 @@ def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
     If the block raises, the temporary file is removed and `path` is left as it was.
     """
     path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write {path.name} in.")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file.")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    _check_place(path)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:50]}.", suffix=".tmp", dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -73,6 +72,52 @@ def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+@contextmanager
+def only_one(path: str | PathLike[str], message: str) -> Iterator[None]:
+    """Hold a lock file while the block runs; a second holder is refused with the message.
+
+    The lock belongs to the process: if it is killed, the next one can have the file.
+    """
+    with open(path, "a") as file:
+        try:
+            _lock(file.fileno())
+        except (BlockingIOError, PermissionError):
+            raise BlockingIOError(message) from None
+        except OSError as error:
+            warnings.warn(
+                f"{path} cannot be locked ({error.strerror}): take care that no other run writes "
+                f"the same folder.",
+                stacklevel=3,
+            )
+        yield
+
+
+def _lock(descriptor: int) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def check_target(path: str | PathLike[str]) -> None:
+    """Raise now what writing this file would raise after long work."""
+    path = Path(path)
+    _check_place(path)
+    with tempfile.TemporaryFile(dir=path.parent):
+        pass
+
+
+def _check_place(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write {path.name} in.")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file.")
 
 
 def write_text(path: str | PathLike[str], text: str) -> None:

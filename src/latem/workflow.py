@@ -18,6 +18,7 @@ from latem.selection.latem_cv import TRIED
 from latem.wording import some
 
 _BATCH = 32
+_FEWEST = 4  # classes, so that two can be held out and two learned from
 MODELS = (
     "LatEm", "SJE", "ALE", "DeViSE", "WSABIE", "ESZSL", "DAP", "IAP", "CMT", "SemanticOutputCodes",
     "ConSE", "CCA",
@@ -39,6 +40,8 @@ class Trained:
         Mean per-class accuracy on the split's test classes; None if there are no images of them.
     n_unseen : int
         Number of those classes.
+    notes : list of str
+        Sentences that deserve a look.
     """
 
     model: Any
@@ -46,6 +49,7 @@ class Trained:
     held_out_score: float | None
     unseen_score: float | None
     n_unseen: int
+    notes: list[str]
 
 
 def train_model(
@@ -101,6 +105,7 @@ def train_model(
                 f"rows for them, or take them out of the split."
             )
     given = dict(given or {})
+    notes: list[str] = []
     model = getattr(latem, kind)(dataset.embeddings[embedding])
     odd = [name for name in given if name not in model.get_params(deep=False)]
     if odd:
@@ -127,7 +132,15 @@ def train_model(
         search = LatEmCV(dataset.embeddings[embedding], preset="tuned", **listed, **how)
     elif grid:
         search = HeldOutSearch(model, dict(grid), **how)
-    if search is not None:
+    if search is not None and len(np.unique(y)) < _FEWEST:
+        usual = {name: values[0] for name, values in search._grid().items()}
+        model = search._model().set_params(**usual) if isinstance(search, LatEmCV) else model
+        notes.append(
+            f"Fewer than {_FEWEST} classes have pictures to learn from: too few to hold some out, "
+            f"so nothing is chosen and the usual parameters are taken."
+        )
+        model.fit(X, y)
+    elif search is not None:
         search.fit(X, y)
         model, score = search.best_model_, search.best_score_
         fixed = {name for name, values in search._grid().items() if len(values) == 1}
@@ -144,7 +157,7 @@ def train_model(
         classes = len(np.unique(y_new))
         if classes > 1:
             unseen = model.score(X_new, y_new, np.unique(y_new))
-    return Trained(model, chosen, score, unseen, classes)
+    return Trained(model, chosen, score, unseen, classes, notes)
 
 
 @dataclass(frozen=True)
@@ -196,7 +209,7 @@ def name_pictures(
     """
     from latem.explain import explain_predictions, inner_model
     from latem.features.encoders import load_encoder
-    from latem.features.pictures import PictureError
+    from latem.features.pictures import PictureError, quiet_pillow
 
     inner = inner_model(model)
     spec = getattr(inner, "encoder_", None)
@@ -207,14 +220,15 @@ def name_pictures(
         )
     encoder = load_encoder(spec, **dict(encoder_options or {}))
     readable, prepared = [], []
-    for path in pictures:
-        try:
-            prepared.append(encoder.prepare(path))
-            readable.append(path)
-        except PictureError as error:
-            if unreadable is None:
-                raise
-            unreadable(path, str(error))
+    with quiet_pillow():
+        for path in pictures:
+            try:
+                prepared.append(encoder.prepare(path))
+                readable.append(path)
+            except PictureError as error:
+                if unreadable is None:
+                    raise
+                unreadable(path, str(error))
     if not readable:
         return []
     X = np.concatenate(

@@ -111,7 +111,7 @@ def write_folder(dataset: ZeroShotDataset, path: str | PathLike[str]) -> Path:
 
 def write_split(folder: str | PathLike[str], name: str, split: Split) -> Path:
     """Save a split with a dataset folder, as `splits/NAME.toml`."""
-    _check_name(name)
+    check_name(name)
     target = Path(folder) / "splits" / f"{name}.toml"
     target.parent.mkdir(exist_ok=True)
     lines = []
@@ -139,14 +139,15 @@ def _write_parts(dataset: ZeroShotDataset, folder: Path, name: str) -> None:
         rows.writerows(zip(images, dataset.labels, strict=True))
     (folder / "embeddings").mkdir()
     for name, table in dataset.embeddings.items():
-        _check_name(name)
+        check_name(name)
         table.to_frame().to_csv(folder / "embeddings" / f"{name}.csv", lineterminator="\n")
     (folder / "splits").mkdir()
     for name, split in dataset.splits.items():
         write_split(folder, name, split)
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Refuse the name of a class table or split that no file can have."""
     if not name or name.startswith(".") or "/" in name or "\\" in name:
         raise ValueError(f"{name!r} cannot be the name of a class table or split: it names a file.")
 
@@ -210,7 +211,9 @@ def read_images(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Image names and class names of `images.csv`."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            lines = csv.DictReader(file)
+            first = file.readline()
+            file.seek(0)
+            lines = csv.DictReader(file, delimiter=";" if "," not in first else ",")
             if not lines.fieldnames or not {"image", "class"} <= set(lines.fieldnames):
                 raise ValueError(f"{path} needs the columns 'image' and 'class'.")
             images, labels = [], []

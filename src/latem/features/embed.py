@@ -12,7 +12,6 @@ import difflib
 import json
 import shutil
 import unicodedata
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -23,12 +22,13 @@ import numpy as np
 
 from latem import __version__
 from latem.datasets.dataset import Split, ZeroShotDataset
-from latem.datasets.folder import read_folder, write_folder
+from latem.datasets.folder import check_name, read_folder, write_folder
 from latem.datasets.splits import hold_out
 from latem.embeddings.table import ClassEmbeddings, as_class_embeddings
 from latem.features.chunks import Chunks, pillow_version
 from latem.features.encoders import DEFAULT_ENCODER, Encoder, load_encoder
-from latem.features.pictures import Picture, Skipped, find_pictures, pillow
+from latem.features.pictures import Picture, Skipped, find_pictures, quiet_pillow
+from latem.storage import only_one
 from latem.threads import resolve_threads
 from latem.wording import some
 
@@ -125,8 +125,7 @@ def embed_pictures(
         If no picture can be read, or if a class has pictures but no description.
     """
     out = Path(out)
-    if out.exists():
-        raise FileExistsError(f"{out} exists already; name a new folder.")
+    _refuse_existing(out)
     if batch_size < 1 or not 0 <= val_share < 1 or not 0 <= held_out < 1:
         raise ValueError(
             f"batch_size must be at least 1, val_share and held_out from 0 to below 1, but they "
@@ -135,6 +134,8 @@ def embed_pictures(
     described = {key: as_class_embeddings(table) for key, table in tables.items()}
     if not described:
         raise ValueError("A dataset needs a class table that describes its classes.")
+    for key in described:
+        check_name(key)
     pictures, skipped = find_pictures(source)
     pictures, notes = _with_classes(pictures, skipped, described, skip_unknown)
     unseen = _check_unseen(unseen, pictures, described, notes)
@@ -144,35 +145,41 @@ def embed_pictures(
 
     work = out.parent / f".{out.name}.embedding"
     work.mkdir(parents=True, exist_ok=True)
-    run = Chunks(pictures, encoder, work, batch_size, resolve_threads(n_threads))
-    with warnings.catch_warnings():  # here, not in the threads: filters belong to the process
-        warnings.simplefilter("ignore", pillow().DecompressionBombWarning)
-        warnings.filterwarnings("ignore", module=r"PIL\.")
-        features, failures = run.features(progress or (lambda done, total: None))
-    kept = [picture for i, picture in enumerate(pictures) if i not in failures]
-    skipped += [Skipped(pictures[i].image, pictures[i].label, failures[i]) for i in failures]
-    if not kept:
-        shutil.rmtree(work)
-        first = f"{pictures[0].image}: {failures[0]}"
-        raise ValueError(f"{source}: none of {len(pictures)} pictures can be read. {first}.")
-    dataset = ZeroShotDataset(
-        features=features,
-        labels=np.array([picture.label for picture in kept]),
-        embeddings=described,
-        splits=_split(kept, pictures, unseen, val_share, seed, notes),
-        images=np.array([picture.image for picture in kept]),
-        name=name or out.name,
-        info=_provenance(Path(source), encoder, len(skipped)),
-    )
-    if held_out:
-        splits = {
-            key: hold_out(dataset, one, held_out, seed) for key, one in dataset.splits.items()
-        }
-        dataset = replace(dataset, splits=splits)
-    _publish(dataset, skipped, work, out)
-    del dataset, features  # some systems remove no file that is mapped
-    shutil.rmtree(work, ignore_errors=True)
+    with only_one(work / "lock", f"Another run is making {out}; wait, or name another folder."):
+        _refuse_existing(out)  # such a run may have just ended
+        run = Chunks(pictures, encoder, work, batch_size, resolve_threads(n_threads))
+        with quiet_pillow():
+            features, failures = run.features(progress or (lambda done, total: None))
+        kept = [picture for i, picture in enumerate(pictures) if i not in failures]
+        skipped += [Skipped(pictures[i].image, pictures[i].label, failures[i]) for i in failures]
+        if not kept:
+            shutil.rmtree(work)
+            first = f"{pictures[0].image}: {failures[0]}"
+            raise ValueError(f"{source}: none of {len(pictures)} pictures can be read. {first}.")
+        dataset = ZeroShotDataset(
+            features=features,
+            labels=np.array([picture.label for picture in kept]),
+            embeddings=described,
+            splits=_split(kept, pictures, unseen, val_share, seed, notes),
+            images=np.array([picture.image for picture in kept]),
+            name=name or out.name,
+            info=_provenance(Path(source), encoder, len(skipped)),
+        )
+        if held_out:
+            splits = {
+                key: hold_out(dataset, split, held_out, seed)
+                for key, split in dataset.splits.items()
+            }
+            dataset = replace(dataset, splits=splits)
+        _publish(dataset, skipped, work, out)
+        del dataset, features  # some systems remove no file that is mapped
+        shutil.rmtree(work, ignore_errors=True)
     return Embedded(read_folder(out), skipped, run.n_reused, notes)
+
+
+def _refuse_existing(out: Path) -> None:
+    if out.exists():
+        raise FileExistsError(f"{out} exists already; name a new folder.")
 
 
 def _with_classes(
@@ -261,8 +268,8 @@ def _split(
     seen = sorted(labels - set(test))
     if not test or not seen:
         notes.append(
-            "No split is written, as there are no unseen classes to test on: name some with "
-            "--unseen, or draw some with latem data split."
+            "No split is written, and no pictures are held out, as there are no unseen classes to "
+            "test on: name some with --unseen, or draw some with latem data split."
         )
         return {}
     n_val = min(round(val_share * len(seen)), len(seen) - 1)

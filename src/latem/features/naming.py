@@ -186,7 +186,7 @@ def name_table(names: Iterable[str], *, hint: str | Sequence[str] | None = None)
         except ValueError as error:
             unknown.append(str(error))
     if unknown:
-        raise ValueError(" ".join(unknown))
+        raise ValueError(" ".join(dict.fromkeys(unknown)))  # a bad hint is one for all
     columns = load_base_model().class_table_.columns
     known = [load_wordnet().synset(column) for column in columns or ()]
     vectors = likeness([sense.synset for sense in senses], known)

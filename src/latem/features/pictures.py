@@ -13,7 +13,8 @@ import contextlib
 import os
 import stat
 import unicodedata
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -98,6 +99,30 @@ def find_pictures(
     if source.is_file():
         raise ValueError(f"{source} is neither a folder of class folders nor a .csv file.")
     raise FileNotFoundError(f"There is no folder of pictures {str(source)!r}.")
+
+
+def pictures_in(sources: Iterable[str | PathLike[str]]) -> tuple[list[Path], list[PictureError]]:
+    """Pictures that are meant by some paths: files as they are, folders by what is in them.
+
+    Returns
+    -------
+    pictures : list of Path
+        Files need not exist: reading them says so.
+    errors : list of PictureError
+        Folders that hold no pictures or cannot be read, and links that lead nowhere.
+    """
+    found: list[Path] = []
+    errors: list[PictureError] = []
+    for source in map(Path, sources):
+        if not source.is_dir():
+            found.append(source)
+            continue
+        inside = list(_walk(source, ()))
+        found += [path for path, reason in inside if not reason]
+        errors += [PictureError(_shown(str(path)), reason) for path, reason in inside if reason]
+        if not inside:
+            errors.append(PictureError(str(source), "the folder holds no pictures"))
+    return found, errors
 
 
 def _in_class_folders(source: Path) -> tuple[list[Picture], list[Skipped]]:
@@ -243,6 +268,18 @@ def _decode(file: IO[bytes], place: str, at_least: int | None) -> Image.Image:
     except Exception as error:  # decoders raise many kinds for damaged files
         reason = f"it is damaged: {error or type(error).__name__}"
     raise PictureError(place, reason)
+
+
+@contextlib.contextmanager
+def quiet_pillow() -> Iterator[None]:
+    """Without Pillow's warnings: what matters is told as an error.
+
+    Not for the threads that decode, but around them: filters belong to the process.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pillow().DecompressionBombWarning)
+        warnings.filterwarnings("ignore", module=r"PIL\.")
+        yield
 
 
 def pillow() -> Any:

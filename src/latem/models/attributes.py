@@ -204,7 +204,7 @@ class DAP(_AttributeModel):
         not be too sure of themselves.
     max_iter : int
         Most iterations of their solver; scikit-learn warns if they do not suffice.
-    feature_scaling : {"zmax", "zscore", "l2"} or None
+    feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
         "zscore" by default: a logistic regression wants features of about one deviation.
     normalize_classes : bool
         Whether class vectors are divided by their length before they are cut at the threshold.

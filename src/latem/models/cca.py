@@ -43,7 +43,7 @@ class CCA(TableClassifier):
         (`reg_x`) or of a dimension of the class vectors (`reg_y`); above zero.
     power : float
         Directions are weighted by their correlation to this power, on both sides.
-    feature_scaling : {"zmax", "zscore", "l2"} or None
+    feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
     normalize_classes : bool
         Whether class vectors are divided by their length.
     n_threads : int or None

@@ -35,7 +35,7 @@ class ConSE(TableClassifier):
         Inverse regularisation of the logistic regression over seen classes.
     max_iter : int
         Most iterations of its solver; scikit-learn warns if they do not suffice.
-    feature_scaling : {"zmax", "zscore", "l2"} or None
+    feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
         "zscore" by default: a logistic regression wants features of about one deviation.
     normalize_classes : bool
         Whether class vectors are divided by their length.

@@ -41,7 +41,7 @@ class ESZSL(TableClassifier):
         Regularisation of the image side (γ) and of the class side (λ), above zero.
     labels : {"01", "±1"}
         How labels are written as numbers.
-    feature_scaling : {"zmax", "zscore", "l2"} or None
+    feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
     normalize_classes : bool
         Whether class vectors are divided by their length.
     n_threads : int or None
@@ -291,14 +291,36 @@ class Problem:
         return linalg.solve(right, half.T, assume_a="pos").T
 
     def grid_scores(
-        self, X: np.ndarray, vectors: np.ndarray, gammas: np.ndarray, lams: np.ndarray
+        self,
+        X: np.ndarray,
+        vectors: np.ndarray,
+        gammas: np.ndarray,
+        lams: np.ndarray,
+        *,
+        balanced: bool = False,
     ) -> Any:
-        """Yield (i, j, scores of X against `vectors`) for every pair of the grid."""
+        """Yield (i, j, scores of X against `vectors`) for every pair of the grid.
+
+        Balanced scores of a class are divided by their root mean square over the training images.
+        """
         d, q = linalg.eigh(self.images)
         e, r = linalg.eigh(self.classes)
         core = q.T @ self.both @ r
         images, classes = X @ q, r.T @ vectors.T
         for i, gamma in enumerate(gammas):
-            projected = images @ (core / (d + gamma)[:, None])
+            left = core / (d + gamma)[:, None]
+            projected = images @ left
+            squares = left.T @ (left * d[:, None]) if balanced else None
             for j, lam in enumerate(lams):
-                yield i, j, (projected / (e + lam)) @ classes
+                right = classes / (e + lam)[:, None]
+                scores = projected @ right
+                if squares is not None:
+                    scores /= root((right * (squares @ right)).sum(axis=0))
+                yield i, j, scores
+
+
+def root(squares: np.ndarray) -> np.ndarray:
+    """Square roots to divide by: 1 where there is nothing to divide."""
+    roots = np.sqrt(np.maximum(squares, 0))
+    roots[roots == 0] = 1
+    return roots

@@ -35,8 +35,21 @@ from numba import njit
 
 NEAR_CACHE = 2**20  # bytes of V to work on at a time
 
-_leaf = njit(fastmath={"reassoc", "contract"}, nogil=True, cache=True)
-_plain = njit(nogil=True, cache=True)
+
+def compiled(**options):
+    """`njit`, keeping compiled code on disk where there is a place for it."""
+
+    def decorate(function):
+        try:
+            return njit(nogil=True, cache=True, **options)(function)
+        except RuntimeError:  # read-only package and home: compiled anew by every process
+            return njit(nogil=True, **options)(function)
+
+    return decorate
+
+
+_leaf = compiled(fastmath={"reassoc", "contract"})
+_plain = compiled()
 
 
 @_leaf

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from latem import storage
 from latem.embeddings.table import ClassEmbeddings
-from latem.models.eszsl import Problem
+from latem.models.eszsl import Problem, root
 from latem.models.full_pass import (
     RULES,
     FullClassSpace,
@@ -61,10 +62,11 @@ class LatEm(RankingModel):
         Passes over the training images.
     margin : float
         By how much the true class should beat a rival.
-    feature_scaling : {"zmax", "zscore", "l2"} or None
+    feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
         "zmax" is what the authors' code does: z-score, then division by the largest entry of
-        the training matrix. "zscore" is what the paper's text says. Statistics come from the
-        training images and are kept with the model.
+        the training matrix. "zscore" is what the paper's text says. "l2" divides by the length;
+        "l2-centered" then subtracts the mean. Statistics come from the training images and are
+        kept with the model.
     normalize_classes : bool
         Whether class vectors are divided by their length, as in the paper.
     init_scale : float
@@ -79,6 +81,11 @@ class LatEm(RankingModel):
         The paper draws 1. As many as there are other classes, or more, means all of them.
     center_classes : bool
         Whether the mean of the seen classes' vectors is subtracted from all class vectors.
+    balance_classes : bool
+        Whether, in answers, class vectors are scaled so that the scores of every class have the
+        same mean square over the training images; else classes whose scores vary more are named
+        more often. Best with centred features. Training itself uses the plain class vectors;
+        `partial_fit` takes the mean square over the images of its last call.
     average : bool
         Whether the model is the mean of the maps after every visit instead of the last ones. With
         `partial_fit` and `warm_start` every call begins from the model so far, and averages over
@@ -112,6 +119,8 @@ class LatEm(RankingModel):
         The maps W_k.
     scaler_ : FeatureScaler
         Feature scaling and its statistics.
+    class_metric_ : ndarray of shape (n_dimensions, n_dimensions)
+        M of the mean square yᵀ M y of a class's scores; only if `balance_classes`.
     history_ : dict of lists
         Per epoch: "violation_rate", "mean_loss", "n_maps" and "map_usage".
     n_iter_ : int
@@ -139,6 +148,7 @@ class LatEm(RankingModel):
         "lam": [Interval(Real, 0, None, closed="neither")],
         "n_rivals": [Interval(Integral, 1, None, closed="left")],
         "center_classes": ["boolean"],
+        "balance_classes": ["boolean"],
         "average": ["boolean"],
         "prune_below": [Interval(Real, 0, 1, closed="neither"), None],
         "prune_every": [Interval(Integral, 1, None, closed="left")],
@@ -161,6 +171,7 @@ class LatEm(RankingModel):
         lam: float = 1.0,
         n_rivals: int = 1,
         center_classes: bool = False,
+        balance_classes: bool = False,
         average: bool = False,
         prune_below: float | None = None,
         prune_every: int = 5,
@@ -184,6 +195,7 @@ class LatEm(RankingModel):
         self.lam = lam
         self.n_rivals = n_rivals
         self.center_classes = center_classes
+        self.balance_classes = balance_classes
         self.average = average
         self.prune_below = prune_below
         self.prune_every = prune_every
@@ -258,15 +270,46 @@ class LatEm(RankingModel):
             return ClassSpace(maps, vectors)
         return EmbeddingSpace(maps, vectors, self.n_threads)
 
+    def _prepare(self, X: np.ndarray, labels: np.ndarray) -> None:
+        self.__dict__.pop("class_metric_", None)  # trained with are the plain class vectors
+        starting = self.start == "eszsl" and not hasattr(self, "maps_")
+        if not (starting or self.balance_classes):
+            return
+        with single_threaded_blas():
+            vectors = self._seen_vectors().astype(np.float64)
+            problem = Problem(X, labels, vectors, self.scaler_, "01")
+            if starting:
+                self._closed = problem.solve(self.gamma, self.lam)
+            if self.balance_classes:
+                self._squares = problem.images / len(X)
+
     def _first_maps(self, X: np.ndarray, labels: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         maps = super()._first_maps(X, labels, vectors)
         if self.start == "eszsl":
-            exact = vectors.astype(np.float64)
-            with single_threaded_blas():
-                problem = Problem(X, labels, exact, self.scaler_, "01")
-                closed = problem.solve(self.gamma, self.lam)
-            maps += (closed / self._mean_lead(X, labels, exact, closed)).astype(maps.dtype)
+            closed = self._closed
+            del self._closed
+            lead = self._mean_lead(X, labels, vectors.astype(np.float64), closed)
+            maps += (closed / lead).astype(maps.dtype)
         return maps
+
+    def _finish(self) -> None:
+        if self.balance_classes:
+            self.class_metric_ = self._metric(self.maps_)
+            del self._squares
+
+    def _metric(self, maps: np.ndarray) -> np.ndarray:
+        """Mean over maps of W_kᵀ E[x xᵀ] W_k: yᵀ M y is the mean square of a class's scores."""
+        exact = maps.astype(np.float64)
+        return sum(own.T @ self._squares @ own for own in exact) / len(exact)
+
+    def _predict_by(self, maps: np.ndarray, X: np.ndarray, classes: Any) -> np.ndarray:
+        if not self.balance_classes:
+            return super()._predict_by(maps, X, classes)
+        self.class_metric_ = self._metric(maps)
+        try:
+            return super()._predict_by(maps, X, classes)
+        finally:
+            del self.class_metric_
 
     def _mean_lead(
         self, X: np.ndarray, labels: np.ndarray, vectors: np.ndarray, closed: np.ndarray
@@ -281,12 +324,31 @@ class LatEm(RankingModel):
         return lead if lead > 0 else 1.0
 
     def _vectors(self, table: ClassEmbeddings) -> np.ndarray:
-        if not self.center_classes:
+        if not (self.center_classes or self.balance_classes):
             return super()._vectors(table)
-        mean = self.class_table_.select(self.classes_).vectors.mean(axis=0)
-        vectors = table.vectors - mean
-        rounding = 10 * np.finfo(np.float64).eps * np.abs(table.vectors).max(axis=1)
-        vectors[np.abs(vectors).max(axis=1) <= rounding] = 0  # the mean itself, but for rounding
+        vectors = table.vectors
+        if self.center_classes:
+            mean = self.class_table_.select(self.classes_).vectors.mean(axis=0)
+            vectors = table.vectors - mean
+            rounding = 10 * np.finfo(np.float64).eps * np.abs(table.vectors).max(axis=1)
+            vectors[np.abs(vectors).max(axis=1) <= rounding] = 0  # the mean, but for rounding
         if self.normalize_classes:
             vectors = unit_rows(vectors)
+        if hasattr(self, "class_metric_"):
+            squares = np.einsum("ij,ij->i", vectors @ self.class_metric_, vectors)
+            vectors = vectors / root(squares)[:, None]
         return np.ascontiguousarray(vectors, dtype=self.dtype_)
+
+    def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        tensors, record = super()._state()
+        if hasattr(self, "class_metric_"):
+            tensors["class_metric"] = self.class_metric_
+        return tensors, record
+
+    def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
+        super()._restore(tensors, record)
+        if self.balance_classes:
+            metric, width = tensors["class_metric"], self.class_table_.n_dimensions
+            if metric.shape != (width, width) or not np.isfinite(metric).all():
+                raise storage.FileFormatError(f"class_metric of shape {metric.shape}")
+            self.class_metric_ = metric

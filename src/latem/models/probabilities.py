@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from typing import Any
 
@@ -20,6 +20,7 @@ from latem import storage
 from latem.calibration import (
     CalibrationReport,
     RejectionReport,
+    check_threshold,
     check_wanted,
     class_codes,
     fit_temperature,
@@ -127,7 +128,7 @@ class ProbabilityMixin(metaclass=ABCMeta):
                 f"{owner} needs images of at least 2 held-out classes to be calibrated, but y has "
                 f"only {present}."
             )
-        candidates = present if classes is None else classes
+        candidates = present if classes is None else _listed(classes)
         codes = class_codes(y, self._names(candidates))
         scores = self._candidate_scores(X, candidates)
         temperature = fit_temperature(scores, codes)
@@ -156,6 +157,7 @@ class ProbabilityMixin(metaclass=ABCMeta):
             Class names, and None for "none of these".
         """
         check_is_fitted(self)
+        classes = _listed(classes)
         if threshold is None:
             threshold = getattr(self, "rejection_threshold_", None)
         if threshold is None:
@@ -163,6 +165,7 @@ class ProbabilityMixin(metaclass=ABCMeta):
                 f"{type(self).__name__} has no threshold below which it gives no answer; choose "
                 f"one with choose_rejection, or give threshold=."
             )
+        check_threshold(threshold)
         best, confidence = self._confidence(X, classes)
         named = self._names(classes)[best].astype(object)
         named[confidence < threshold] = None
@@ -201,6 +204,7 @@ class ProbabilityMixin(metaclass=ABCMeta):
         """
         check_is_fitted(self)
         check_wanted(coverage, false_accept_rate)
+        classes = _listed(classes)
         names = self._names(classes)
         best, confidence = self._confidence(X, classes)
         inside: np.ndarray
@@ -259,6 +263,8 @@ class ProbabilityMixin(metaclass=ABCMeta):
         """
         check_is_fitted(self)
         classes: Any = [name]
+        if isinstance(name, list | np.ndarray):
+            raise TypeError("rank_images ranks images for one class: give its name, not a list.")
         if isinstance(name, ClassEmbeddings | pd.DataFrame | Mapping | PathLike):
             classes = as_class_embeddings(name)
             if len(classes) != 1:
@@ -289,6 +295,11 @@ class ProbabilityMixin(metaclass=ABCMeta):
     def _confidence(self, X: Any, classes: Any) -> tuple[np.ndarray, np.ndarray]:
         """Columns of the most probable candidates, and their probabilities in float64."""
         scores = self._candidate_scores(X, classes)
+        if scores.shape[1] < 2:
+            raise ValueError(
+                f"{type(self).__name__} is always sure of a single candidate; to know whether it "
+                f"is none of these, name at least two."
+            )
         probabilities = probabilities_of(scores, getattr(self, "temperature_", 1.0))
         return scores.argmax(axis=1), probabilities.max(axis=1)
 
@@ -317,6 +328,11 @@ class ProbabilityMixin(metaclass=ABCMeta):
             if not number or (name == "temperature" and value <= 0):
                 raise storage.FileFormatError(f"a {name} of {value!r}")
             setattr(self, f"{name}_", value)
+
+
+def _listed(classes: Any) -> Any:
+    """Candidates that can be looked at twice: an iterator becomes a list."""
+    return list(classes) if isinstance(classes, Iterator) else classes
 
 
 def _share(flags: np.ndarray) -> float | None:

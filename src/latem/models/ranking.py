@@ -209,6 +209,7 @@ class RankingModel(TableClassifier):
         watch: BestEpoch | None = None,
     ) -> None:
         labels = self._codes(y)
+        self._prepare(X, labels)
         vectors = self._seen_vectors()
         if hasattr(self, "maps_"):
             maps = self.maps_.copy()
@@ -257,6 +258,13 @@ class RankingModel(TableClassifier):
         self.history_ = progress.history
         self.map_visits_ = progress.visits
         self.map_violations_ = progress.violations
+        self._finish()
+
+    def _prepare(self, X: np.ndarray, labels: np.ndarray) -> None:
+        """Learn what the training needs beside maps and class vectors."""
+
+    def _finish(self) -> None:
+        """Learn what answers need beside the maps; drop what only the training needed."""
 
     def _first_maps(self, X: np.ndarray, labels: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """Maps at the start of a training."""

@@ -30,7 +30,7 @@ class SemanticOutputCodes(TableClassifier):
         Ridge penalty, above zero.
     neighbour : {"euclidean", "cosine"}
         Which class is nearest: scores are negative squared distances, or cosines.
-    feature_scaling : {"zmax", "zscore", "l2"} or None
+    feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
     normalize_classes : bool
         Whether class vectors are divided by their length.
     n_threads : int or None

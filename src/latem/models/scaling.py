@@ -2,8 +2,9 @@
 
 The paper's text says z-score; its authors' released code divides by the largest entry of the
 z-scored training matrix as well, and the published step sizes belong to that scale ("zmax").
-Every kind has one form, ``(x - shift) * scale``, followed for "l2" by division by the norm of
-the row. Rows are scaled block by block when they are used: no scaled copy of the data exists.
+Every kind has one form, ``(x - shift) * scale``; for "l2" and "l2-centered" rows are divided by
+their length before that. Rows are scaled block by block when they are used: no scaled copy of the
+data exists.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import numpy as np
 
 from latem.models import kernels
 
-Scaling = Literal["zmax", "zscore", "l2"]
-SCALINGS: tuple[Scaling, ...] = ("zmax", "zscore", "l2")
+Scaling = Literal["zmax", "zscore", "l2", "l2-centered"]
+SCALINGS: tuple[Scaling, ...] = ("zmax", "zscore", "l2", "l2-centered")
 _ROWS = 256
 
 
@@ -26,10 +27,11 @@ class FeatureScaler:
 
     Parameters
     ----------
-    kind : {"zmax", "zscore", "l2"} or None
+    kind : {"zmax", "zscore", "l2", "l2-centered"} or None
         What is done to a row of features.
     shift, scale : ndarray of shape (n_features,), float64
-        Subtracted from and multiplied with every row ("l2" and None: zeros and ones).
+        Subtracted from and multiplied with every row ("l2" and None: zeros and ones;
+        "l2-centered": the mean of the rows after division by their lengths, and ones).
     """
 
     kind: Scaling | None
@@ -68,6 +70,13 @@ class FeatureScaler:
                     f"{low[column]:.3g} and {high[column]:.3g}); multiply the features by a "
                     f"constant first."
                 )
+        if kind == "l2-centered":
+            total = np.zeros(width)
+            for first in range(0, len(X), _ROWS):
+                rows = np.asarray(X[first : first + _ROWS], dtype=np.float64).copy()
+                _make_unit(rows)
+                total += rows.sum(axis=0)
+            shift = total / len(X)
         return cls(kind, shift, scale)
 
     def transform(self, X: np.ndarray, dtype: np.dtype | type | str | None = None) -> np.ndarray:
@@ -97,15 +106,22 @@ class FeatureScaler:
 
     def _scale(self, rows: np.ndarray) -> None:
         """Scale rows in place."""
-        if self.kind == "l2":
-            largest = np.abs(rows).max(axis=1, keepdims=True)
-            largest[largest == 0] = 1.0
-            rows /= largest  # guards the squares against overflow and underflow
-            norms = np.linalg.norm(rows, axis=1, keepdims=True)
-            norms[norms == 0] = 1.0
-            rows /= norms
-        elif self.kind is not None:
+        if self.kind in ("l2", "l2-centered"):
+            _make_unit(rows)
+        if self.kind == "l2-centered":
+            rows -= self.shift.astype(rows.dtype)
+        elif self.kind in ("zscore", "zmax"):
             kernels.scale_rows(rows, self.shift.astype(rows.dtype), self.scale.astype(rows.dtype))
+
+
+def _make_unit(rows: np.ndarray) -> None:
+    """Divide rows by their lengths, in place; rows of zeros stay."""
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    largest[largest == 0] = 1.0
+    rows /= largest  # guards the squares against overflow and underflow
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    norms[norms == 0] = 1.0
+    rows /= norms
 
 
 def _column_statistics(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
 from os import PathLike
@@ -155,6 +156,8 @@ class TableClassifier(ZeroShotClassifier):
         check_is_fitted(self)
         other = copy.copy(self)
         other.class_table_ = join_classes(self.class_table_, as_class_embeddings(table))
+        if self.class_embeddings is not None:
+            other.class_embeddings = other.class_table_  # so that clones know them, too
         if self.normalize_classes:
             other.class_table_.unit_vectors()  # complains about vectors that cannot be normalised
         return other
@@ -423,5 +426,7 @@ class TableClassifier(ZeroShotClassifier):
             names = list(classes)
             if not names:
                 raise ValueError("classes is empty; name at least one candidate class.")
+            if twice := [name for name, n in Counter(names).items() if n > 1]:
+                raise ValueError(f"classes names {some(twice)} more than once; name each once.")
             chosen = table.select(names)
         return Candidates(chosen.names, self._vectors(chosen))

@@ -45,7 +45,7 @@ class WSABIE(TableClassifier):
         epoch.
     init_scale : float
         Initial entries have standard deviation ``init_scale / sqrt(number of columns)``.
-    feature_scaling : {"zmax", "zscore", "l2"} or None
+    feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
     normalize_classes : bool
         Whether class vectors are divided by their length.
     n_threads : int or None

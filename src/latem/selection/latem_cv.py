@@ -19,8 +19,8 @@ from latem.models.tabled import TableClassifier
 from latem.selection.search import Search
 
 TUNED: dict[str, Any] = {
-    "feature_scaling": "l2", "start": "eszsl", "n_rivals": 10, "center_classes": True,
-    "average": True,
+    "feature_scaling": "l2-centered", "start": "eszsl", "n_rivals": 10, "center_classes": True,
+    "balance_classes": True, "average": True,
 }  # fmt: skip
 TRIED: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "paper": {"n_maps": (2, 4, 6, 8, 10), "learning_rate": (0.001, 0.01, 0.1), "n_epochs": (150,)},
@@ -38,10 +38,10 @@ class LatEmCV(Search):
     class_embeddings : ClassEmbeddings, DataFrame, dict, (names, array), path or None
     preset : {"paper", "tuned"}
         "paper" trains as the paper does. "tuned" is what named unseen classes best on the
-        benchmarks in `docs/accuracy.md`: unit-length features, centred class vectors, maps that
-        start from ESZSL's, the hardest of ten rivals, averaged maps. It chooses ESZSL's two
-        penalties by the closed form alone before the rest, and sets `feature_scaling` and
-        `init_scale` itself.
+        benchmarks in `docs/accuracy.md`: centred features of unit length, centred and balanced
+        class vectors, maps that start from ESZSL's, the hardest of ten rivals, averaged maps. It
+        chooses ESZSL's two penalties by the closed form alone before the rest, and sets
+        `feature_scaling` and `init_scale` itself.
     n_maps : sequence of int or None
         Numbers of maps to try. None: 2, 4, 6, 8 and 10 in "paper", 1 in "tuned".
     learning_rate : sequence of float or None
@@ -158,7 +158,10 @@ class LatEmCV(Search):
         images = own.scaler_.transform(X_out, np.float64)
         candidates = own._candidates(fold.candidates)
         accuracy = np.empty((len(GAMMAS), len(LAMS)))
-        for i, j, scores in problem.grid_scores(images, candidates.vectors, GAMMAS, LAMS):
+        grid = problem.grid_scores(
+            images, candidates.vectors, GAMMAS, LAMS, balanced=own.balance_classes
+        )
+        for i, j, scores in grid:
             named = candidates.names[scores.argmax(axis=1)]
             accuracy[i, j] = mean_class_accuracy(y_out, named)
         return accuracy

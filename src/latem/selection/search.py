@@ -5,6 +5,7 @@ Candidates are trained side by side in threads, over one copy of each fold's fea
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from numbers import Integral
@@ -125,6 +126,24 @@ class Search(ZeroShotClassifier):
         """All classes that can be named."""
         check_is_fitted(self)
         return self.best_model_.class_table_
+
+    def with_classes(self, table: Any) -> Any:
+        """The same fitted search, its model knowing further classes by their descriptions.
+
+        Parameters
+        ----------
+        table : ClassEmbeddings, DataFrame, dict, (names, array) or path
+            New classes, with the same columns as the model's own table.
+
+        Returns
+        -------
+        a search of the same kind
+            The learned arrays are shared, the search itself is left as it is.
+        """
+        check_is_fitted(self)
+        other = copy.copy(self)
+        other.best_model_ = self.best_model_.with_classes(table)
+        return other
 
     def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:
         """Compatibility of images and classes, by the chosen model; see there.
