@@ -28,6 +28,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/rivals.py
 	$(BIN)/python benchmarks/rivals_cub.py
 	$(BIN)/python benchmarks/images.py
+	$(BIN)/python benchmarks/name.py
+	$(BIN)/python benchmarks/accuracy.py
 
 lint: $(READY)
 	$(BIN)/ruff check --fix .
