@@ -54,10 +54,16 @@ def eszsl(table, val, seen, seed):
     return ESZSLCV(table, cv=val, gammas=10.0 ** np.arange(-3, 6))
 
 
-def eszsl_same_inputs(table, val, seen, seed):
-    """ESZSL with the inputs of `tuned`: centred unit-length features, centred class vectors."""
-    table = centred(table, seen)
-    return ESZSLCV(table, cv=val, feature_scaling="l2-centered", gammas=GAMMAS, lams=LAMS)
+def without_ranking(table, val, seen, seed):
+    """ESZSL with the inputs of `tuned`, and balanced like it: all but the ranking."""
+    return ESZSLCV(
+        centred(table, seen),
+        cv=val,
+        feature_scaling="l2-centered",
+        balance_classes=True,
+        gammas=GAMMAS,
+        lams=LAMS,
+    )
 
 
 def sje(table, val, seen, seed):
@@ -79,7 +85,7 @@ def cca(table, val, seen, seed):
 MODELS = {
     "tuned": tuned,
     "ESZSL": eszsl,
-    "ESZSL, same inputs": eszsl_same_inputs,
+    "tuned without ranking": without_ranking,
     "SJE": sje,
     "ALE": ale,
     "DeViSE": devise,

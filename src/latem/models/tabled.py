@@ -353,6 +353,8 @@ class TableClassifier(ZeroShotClassifier):
     ) -> np.ndarray:
         """Learned array of a file, if it is what it should be."""
         found = tensors[name]
+        if found.dtype == np.float16:  # a file may save space
+            found = found.astype(self.dtype)
         if found.shape != shape or found.dtype != self.dtype or not np.isfinite(found).all():
             raise storage.FileFormatError(
                 f"{name} of shape {found.shape} and type {found.dtype}, not a finite {shape} of "
