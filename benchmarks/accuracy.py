@@ -79,7 +79,7 @@ def devise(table, val, seen, seed):
 
 
 def cca(table, val, seen, seed):
-    return HeldOutSearch(CCA(table), cv=val)
+    return HeldOutSearch(CCA(table), cv=val, n_threads=1)
 
 
 MODELS = {

@@ -5,7 +5,14 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from latem import ClassEmbeddings, Description, HeldOutSearch, LatEm, make_latent_world
+from latem import (
+    ClassEmbeddings,
+    Description,
+    HeldOutSearch,
+    LatEm,
+    LatEmCV,
+    make_latent_world,
+)
 from latem.embeddings.describe import join_classes
 
 
@@ -63,7 +70,10 @@ def test_new_classes_by_description_are_named():
     assert "a new name" in clone(more).fit(X, y).class_table_
     search = HeldOutSearch(LatEm(table, n_epochs=2, random_state=0), {"n_maps": [1]}, cv=2)
     search.fit(X, y)
-    named = search.with_classes(same).predict(X_new, ["a new name", unseen])
+    more = search.with_classes(same)
+    for kind in (more, LatEmCV(table, preset="tuned", cv=2).fit(X, y).with_classes(same)):
+        assert "a new name" in clone(kind).fit(X, y).class_table_
+    named = more.predict(X_new, ["a new name", unseen])
     assert set(named) == {"a new name"}  # the first of equals
     assert "a new name" not in search.class_table_
 

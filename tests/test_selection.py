@@ -124,6 +124,14 @@ def test_every_model_has_a_grid_of_its_own_parameters():
                 model.set_params(**{parameter: value})._validate_params()
 
 
+@pytest.mark.parametrize("values", [{"n_epochs": [0, 2]}, {"n_maps": ["a"]}, {"n_maps": [None]}])
+@pytest.mark.parametrize("preset", ["paper", "tuned"])
+def test_values_that_cannot_be_tried(world, preset, values):
+    search = LatEmCV(world.embeddings["att"], preset=preset, cv=world.split().val, **values)
+    with pytest.raises(ValueError, match=f"The {next(iter(values))!r} parameter of LatEm must be"):
+        search.fit(*world.training())
+
+
 def test_folds_are_disjoint_and_cover_all_classes():
     y = np.repeat(np.arange(11), 3)
     folds = class_folds(y, 4, 0, "Search")

@@ -210,6 +210,82 @@ def test_balance_survives_files_and_further_training(world, tmp_path):
         latem.load(tmp_path / "m")
 
 
+def test_a_further_training_that_fails_changes_nothing(world):
+    X, y = world.training()
+    X_new, _ = world.testing()
+    model = LatEm(world.embeddings["att"], **{**TUNED, "warm_start": True}, random_state=0)
+    before = model.fit(X, y).decision_function(X_new, "unseen")
+
+    def interrupt(info):
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X[:9], y[:9], callback=interrupt)
+        np.testing.assert_array_equal(model.decision_function(X_new, "unseen"), before)
+    assert "_problem_" not in vars(model)
+    assert model._moment_[1] == len(X)
+
+
+def test_further_training_uses_plain_class_vectors(world):
+    X, y = world.training()
+    params = {"n_maps": 2, "n_epochs": 2, "warm_start": True, "random_state": 0, "dtype": "float64"}
+    plain = LatEm(world.embeddings["att"], **params).fit(X, y).fit(X, y)
+    model = LatEm(world.embeddings["att"], balance_classes=True, **params).fit(X, y).fit(X, y)
+    np.testing.assert_allclose(model.maps_, plain.maps_, atol=1e-9)
+
+
+def test_balance_counts_the_images_of_all_calls(world):
+    X, y = world.training()
+    model = LatEm(world.embeddings["att"], **TUNED, random_state=0)
+    for rows in np.array_split(np.random.default_rng(0).permutation(len(X)), 4):
+        model.partial_fit(X[rows], y[rows], classes=np.unique(y))
+    model.partial_fit(X[:1], y[:1])
+    assert model.score(*world.testing()) > 0.9
+
+
+@pytest.mark.parametrize("make", [
+    lambda t: ESZSL(t, balance_classes=True),
+    lambda t: LatEm(t, **TUNED, random_state=0),
+])  # fmt: skip
+def test_scores_that_are_nothing_are_not_blown_up(make):
+    """Classes that have nothing in common with seen ones get no say by balance."""
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(25, 25)))[0]
+    y = np.arange(800) % 20
+    X = basis[y] + 0.1 * rng.normal(size=(800, 25)) @ basis[:20].T @ basis[:20]
+    model = make((np.arange(25), basis)).set_params(feature_scaling="l2").fit(X, y)
+    scores = model.decision_function(X, "all")
+    assert (scores.argmax(axis=1) == y).mean() > 0.99
+
+
+def test_balance_is_decided_when_fitting(world, tmp_path):
+    X, y = world.training()
+    for before in (True, False):
+        model = LatEm(world.embeddings["att"], **{**TUNED, "balance_classes": before})
+        expected = model.fit(X, y).decision_function(X, "all")
+        model.set_params(balance_classes=not before)
+        np.testing.assert_array_equal(model.decision_function(X, "all"), expected)
+        model.save(tmp_path / "m")
+        again = latem.load(tmp_path / "m")
+        assert again.balance_classes is before
+        np.testing.assert_array_equal(again.decision_function(X, "all"), expected)
+
+
+def test_eszslcv_chooses_by_balanced_scores(world):
+    X, y = world.training()
+    noisy = X + np.random.default_rng(0).normal(size=X.shape) * 0.7
+    val = np.array(world.split().val)
+    out = np.isin(y, val)
+    params = {"feature_scaling": "l2-centered", "dtype": "float64", "balance_classes": True}
+    search = ESZSLCV(world.embeddings["att"], cv=val, **params).fit(noisy, y)
+    for i, gamma in enumerate(np.sort(search.gammas)):
+        model = ESZSL(world.embeddings["att"], gamma=gamma, lam=1.0, **params)
+        own = model.fit(noisy[~out], y[~out]).score(noisy[out], y[out], val)
+        j = int(np.flatnonzero(np.sort(search.lams) == 1.0)[0])
+        assert search.cv_scores_[i, j] == pytest.approx(own)
+
+
 def test_averaging_goes_on_after_a_checkpoint(world, tmp_path):
     X, y = world.training()
     params = {**TUNED, "n_maps": 2, "init_scale": 0.1, "random_state": 0}

@@ -70,6 +70,12 @@ def test_without_a_split_all_images_are_learned_from(world):
     assert done.unseen_score is None
 
 
+def test_splits_with_nearly_all_classes_for_val(world):
+    train = world.split().train
+    few = replace(world, splits={"standard": Split(train[:1], train[1:4], world.split().test)})
+    assert train_model(few, "att", kind="ESZSL").held_out_score is not None
+
+
 @pytest.mark.parametrize("kind", ["LatEm", "ESZSL", "SJE"])
 def test_too_few_classes_to_choose_on(world, kind):
     split = world.split()
@@ -89,6 +95,8 @@ def test_bad_requests(world):
         train_model(world, "w2v")
     with pytest.raises(ValueError, match="ESZSL has no 'tuned'"):
         train_model(world, "att", kind="ESZSL", preset="tuned")
+    with pytest.raises(ValueError, match="'tuned' sets 'margin' itself"):
+        train_model(world, "att", given={"margin": 0.5})
     with pytest.raises(ValueError, match="presets paper, tuned; LatEm has no 'best'"):
         train_model(world, "att", preset="best")
     with pytest.raises(ValueError, match="ESZSL has no parameter 'n_maps'"):
@@ -260,15 +268,17 @@ def test_misuse(arguments, message, code, photos, trained, tmp_path):
     assert message in " ".join(run.output.split())
 
 
-def test_training_commands_that_cannot_work(world, tmp_path):
+def test_training_commands_that_cannot_work(world, tmp_path, monkeypatch):
     write_folder(world, tmp_path / "data")
     data = tmp_path / "data"
     run = command("train", data, "--embedding", "att", "--out", tmp_path / "no" / "m")
     assert run.exit_code == 1
     assert "There is no folder" in run.output
-    run = command("train", data, "--embedding", "att", "--out", tmp_path, "--model", "ESZSL")
-    assert run.exit_code == 1
-    assert "is a folder; name a file" in run.output
+    with monkeypatch.context() as patch:  # it is told before anything is trained
+        patch.setattr("latem.workflow.train_model", None)
+        run = command("train", data, "--embedding", "att", "--out", tmp_path, "--model", "ESZSL")
+        assert run.exit_code == 1
+        assert "is a folder; name a file" in run.output
     run = command("train", data, "--embedding", "glo", "--out", tmp_path / "m", "-q")
     assert run.exit_code == 1
     assert "no class table 'glo'" in run.output

@@ -49,10 +49,10 @@ class Answers:
 
         found, errors = pictures_in(sources)
         for error in errors:
-            self.unreadable(found, str(error))
+            self.unreadable(error.place, str(error))
         return found
 
-    def unreadable(self, _: object, reason: str) -> None:
+    def unreadable(self, place: str | Path, reason: str) -> None:
         """Tell why a picture has no answer."""
         self.n_failed += 1
         typer.echo(f"latem: {reason}", err=True)

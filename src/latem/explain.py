@@ -187,7 +187,7 @@ def explain_predictions(
         if other == best:
             other = int(order[1])
         why = _compare(projected, by_map, vectors, chosen.names, columns, best, other)
-        explanations.append(replace(why, chosen=other != order[1]))
+        explanations.append(replace(why, chosen=bool(other != order[1])))
     return explanations
 
 

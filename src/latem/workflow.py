@@ -120,7 +120,7 @@ def train_model(
         X, y = dataset.training(split)
         present = set(np.unique(y).tolist())
         held = [name for name in dataset.split(split).val if name in present]
-        if len(held) < 2:
+        if len(held) < 2 or len(present) - len(held) < 2:
             held = 5
     grid = {name: values for name, values in GRIDS[kind].items() if name not in given}
     chosen: dict[str, Any] = {}
@@ -128,6 +128,11 @@ def train_model(
     how: dict[str, Any] = {"cv": held, "verbose": verbose, "random_state": seed}
     search: HeldOutSearch | LatEmCV | None = None
     if kind == "LatEm" and preset != "paper":
+        fixed_too = [name for name in given if name not in TRIED["tuned"]]
+        if fixed_too:
+            raise ValueError(
+                f"The preset 'tuned' sets {some(fixed_too)} itself; take preset='paper' to give it."
+            )
         listed: dict[str, Any] = {name: [value] for name, value in given.items()}
         search = LatEmCV(dataset.embeddings[embedding], preset="tuned", **listed, **how)
     elif grid:

@@ -152,28 +152,29 @@ def embed_pictures(
             features, failures = run.features(progress or (lambda done, total: None))
         kept = [picture for i, picture in enumerate(pictures) if i not in failures]
         skipped += [Skipped(pictures[i].image, pictures[i].label, failures[i]) for i in failures]
-        if not kept:
-            shutil.rmtree(work)
-            first = f"{pictures[0].image}: {failures[0]}"
-            raise ValueError(f"{source}: none of {len(pictures)} pictures can be read. {first}.")
-        dataset = ZeroShotDataset(
-            features=features,
-            labels=np.array([picture.label for picture in kept]),
-            embeddings=described,
-            splits=_split(kept, pictures, unseen, val_share, seed, notes),
-            images=np.array([picture.image for picture in kept]),
-            name=name or out.name,
-            info=_provenance(Path(source), encoder, len(skipped)),
-        )
-        if held_out:
-            splits = {
-                key: hold_out(dataset, split, held_out, seed)
-                for key, split in dataset.splits.items()
-            }
-            dataset = replace(dataset, splits=splits)
-        _publish(dataset, skipped, work, out)
-        del dataset, features  # some systems remove no file that is mapped
-        shutil.rmtree(work, ignore_errors=True)
+        if kept:
+            dataset = ZeroShotDataset(
+                features=features,
+                labels=np.array([picture.label for picture in kept]),
+                embeddings=described,
+                splits=_split(kept, pictures, unseen, val_share, seed, notes),
+                images=np.array([picture.image for picture in kept]),
+                name=name or out.name,
+                info=_provenance(Path(source), encoder, len(skipped)),
+            )
+            if held_out:
+                splits = {
+                    key: hold_out(dataset, split, held_out, seed)
+                    for key, split in dataset.splits.items()
+                }
+                dataset = replace(dataset, splits=splits)
+            _publish(dataset, skipped, work, out)
+            del dataset
+        del features
+    shutil.rmtree(work, ignore_errors=True)  # some systems remove no file that is open or mapped
+    if not kept:
+        first = f"{pictures[0].image}: {failures[0]}"
+        raise ValueError(f"{source}: none of {len(pictures)} pictures can be read. {first}.")
     return Embedded(read_folder(out), skipped, run.n_reused, notes)
 
 

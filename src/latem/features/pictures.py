@@ -40,6 +40,7 @@ class PictureError(ValueError):
 
     def __init__(self, place: str, reason: str):
         super().__init__(f"{place}: {reason}")
+        self.place = place
         self.reason = reason
 
 

@@ -3,7 +3,7 @@
 Under a bilinear map the scores of a class over the training images have the mean square yᵀ M y,
 with M = Wᵀ E[x xᵀ] W. Where that is large, a class is named often, whatever the image. A model with
 `balance_classes` divides each class vector by its root, in answers only; M is kept with the model,
-so that classes described later are treated alike.
+so that classes described later are treated alike. Of several maps, M is the mean.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ import numpy as np
 from latem.storage import FileFormatError
 
 METRIC = "class_metric"  # in files
+_ROUNDING = 1e-5  # of scores, relative to the largest they could be; maps are in single precision
 
 
-def balanced(vectors: np.ndarray, metric: np.ndarray) -> np.ndarray:
-    """Class vectors divided by the root mean square of their scores; zeros stay."""
+def spreads(vectors: np.ndarray, metric: np.ndarray) -> np.ndarray:
+    """Root mean square of the scores of each class, or 1 where it is nothing but rounding.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_classes, n_dimensions)
+    metric : ndarray of shape (n_dimensions, n_dimensions)
+    """
     squares = np.einsum("ij,ij->i", vectors @ metric, vectors)
-    return vectors / root(squares)[:, None]
-
-
-def root(squares: np.ndarray) -> np.ndarray:
-    """Square roots to divide by: 1 where there is nothing to divide."""
-    roots = np.sqrt(np.maximum(squares, 0))
-    roots[roots == 0] = 1
-    return roots
+    lengths = np.einsum("ij,ij->i", vectors, vectors)
+    nothing = squares <= _ROUNDING**2 * lengths * np.trace(metric)
+    return np.sqrt(np.where(nothing, 1.0, squares))
 
 
 def read_metric(tensors: Mapping[str, np.ndarray], width: int) -> np.ndarray:

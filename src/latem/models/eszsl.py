@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from latem.embeddings.table import ClassEmbeddings
 from latem.metrics import mean_class_accuracy
-from latem.models.balance import METRIC, balanced, read_metric, root
+from latem.models.balance import METRIC, read_metric, spreads
 from latem.models.folds import Fold, class_folds, image_folds
 from latem.models.scaling import FeatureScaler, Scaling
 from latem.models.scoring import MapScorer
@@ -60,6 +60,8 @@ class ESZSL(TableClassifier):
     classes_ : ndarray of shape (n_seen,)
     class_table_ : ClassEmbeddings
     map_ : ndarray of shape (n_features, n_dimensions)
+    class_metric_ : ndarray of shape (n_dimensions, n_dimensions)
+        M of the mean square yᵀ M y of a class's scores; only if `balance_classes`.
         The map W.
     scaler_ : FeatureScaler
 
@@ -118,8 +120,8 @@ class ESZSL(TableClassifier):
         """
         self._validate_params()
         X, y = self._begin_anew(X, y)
-        problem = Problem(X, self._codes(y), self._exact_vectors(), self.scaler_, self.labels)
         with single_threaded_blas():
+            problem = Problem(X, self._codes(y), self._exact_vectors(), self.scaler_, self.labels)
             self._solve(problem, self.gamma, self.lam, len(X))
         return self
 
@@ -132,7 +134,7 @@ class ESZSL(TableClassifier):
     def _vectors(self, table: ClassEmbeddings) -> np.ndarray:
         vectors = super()._vectors(table)
         if hasattr(self, "class_metric_"):
-            vectors = balanced(vectors, self.class_metric_).astype(self.dtype_)
+            vectors /= spreads(vectors, self.class_metric_)[:, None]
         return vectors
 
     def _block_scorer(
@@ -142,7 +144,7 @@ class ESZSL(TableClassifier):
 
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         tensors = {"map": self.map_}
-        if self.balance_classes:
+        if hasattr(self, "class_metric_"):
             tensors[METRIC] = self.class_metric_
         return tensors, {}
 
@@ -341,8 +343,7 @@ class Problem:
             projected = images @ left
             squares = left.T @ (left * d[:, None]) if balanced else None
             for j, lam in enumerate(lams):
-                right = classes / (e + lam)[:, None]
-                scores = projected @ right
+                scores = (projected / (e + lam)) @ classes
                 if squares is not None:
-                    scores /= root((right * (squares @ right)).sum(axis=0))
+                    scores /= spreads(classes.T, squares / np.outer(e + lam, e + lam))
                 yield i, j, scores

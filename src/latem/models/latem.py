@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latem.embeddings.table import ClassEmbeddings
-from latem.models.balance import METRIC, balanced, read_metric
+from latem.models.balance import METRIC, read_metric, spreads
 from latem.models.eszsl import Problem
 from latem.models.full_pass import (
     RULES,
@@ -40,7 +40,6 @@ from latem.models.training import (
     random_visits,
     sampled_epoch,
 )
-from latem.threads import single_threaded_blas
 
 _COUNTS = ("violations", "visits")
 
@@ -83,9 +82,10 @@ class LatEm(RankingModel):
         Whether the mean of the seen classes' vectors is subtracted from all class vectors.
     balance_classes : bool
         Whether, in answers, class vectors are scaled so that the scores of every class have the
-        same mean square over the training images; else classes whose scores vary more are named
-        more often. Best with centred features. Training itself uses the plain class vectors;
-        `partial_fit` takes the mean square over the images of its last call.
+        same mean square over the training images, in the mean over maps; else classes whose
+        scores vary more are named more often. Best with centred features. Training itself uses
+        the plain class vectors. `partial_fit` counts the images of all its calls, but a model
+        from a file only those of later calls.
     average : bool
         Whether the model is the mean of the maps after every visit instead of the last ones. With
         `partial_fit` and `warm_start` every call begins from the model so far, and averages over
@@ -120,7 +120,8 @@ class LatEm(RankingModel):
     scaler_ : FeatureScaler
         Feature scaling and its statistics.
     class_metric_ : ndarray of shape (n_dimensions, n_dimensions)
-        M of the mean square yᵀ M y of a class's scores; only if `balance_classes`.
+        M of the mean square yᵀ M y of a class's scores, mean over maps; only if
+        `balance_classes`.
     history_ : dict of lists
         Per epoch: "violation_rate", "mean_loss", "n_maps" and "map_usage".
     n_iter_ : int
@@ -270,46 +271,53 @@ class LatEm(RankingModel):
             return ClassSpace(maps, vectors)
         return EmbeddingSpace(maps, vectors, self.n_threads)
 
-    def _prepare(self, X: np.ndarray, labels: np.ndarray) -> None:
-        self.__dict__.pop("class_metric_", None)  # trained with are the plain class vectors
-        starting = self.start == "eszsl" and not hasattr(self, "maps_")
-        if not (starting or self.balance_classes):
-            return
-        with single_threaded_blas():
-            vectors = self._seen_vectors().astype(np.float64)
-            problem = Problem(X, labels, vectors, self.scaler_, "01")
-            if starting:
-                self._closed = problem.solve(self.gamma, self.lam)
+    def _train(self, X: np.ndarray, y: np.ndarray, *how: Any) -> None:
+        before = vars(self).get("_moment_")
+        try:
+            if self.balance_classes or not hasattr(self, "maps_"):
+                self._look_at(X, y)
+            super()._train(X, y, *how)
             if self.balance_classes:
-                self._squares = problem.images / len(X)
+                self.class_metric_ = self._metric(self.maps_)
+        except BaseException:
+            _set_or_drop(self, "_moment_", before)  # what was learned before stays as it was
+            raise
+        finally:
+            _set_or_drop(self, "_problem_", None)
+
+    def _look_at(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Take from the images what the closed form and the balance need."""
+        if not (self.balance_classes or self.start == "eszsl"):
+            return
+        vectors = self._training_vectors().astype(np.float64)
+        self._problem_ = Problem(X, self._codes(y), vectors, self.scaler_, "01")
+        if self.balance_classes:
+            images, n = vars(self).get("_moment_", (0.0, 0))
+            self._moment_ = (images + self._problem_.images, n + len(X))
 
     def _first_maps(self, X: np.ndarray, labels: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         maps = super()._first_maps(X, labels, vectors)
         if self.start == "eszsl":
-            closed = self._closed
-            del self._closed
+            closed = self._problem_.solve(self.gamma, self.lam)
             lead = self._mean_lead(X, labels, vectors.astype(np.float64), closed)
             maps += (closed / lead).astype(maps.dtype)
         return maps
 
-    def _finish(self) -> None:
-        if self.balance_classes:
-            self.class_metric_ = self._metric(self.maps_)
-            del self._squares
-
     def _metric(self, maps: np.ndarray) -> np.ndarray:
         """Mean over maps of W_kᵀ E[x xᵀ] W_k: yᵀ M y is the mean square of a class's scores."""
+        images, n = self._moment_
         exact = maps.astype(np.float64)
-        return sum(own.T @ self._squares @ own for own in exact) / len(exact)
+        return sum(own.T @ images @ own for own in exact) / (n * len(exact))
 
     def _predict_by(self, maps: np.ndarray, X: np.ndarray, classes: Any) -> np.ndarray:
         if not self.balance_classes:
             return super()._predict_by(maps, X, classes)
+        before = vars(self).get("class_metric_")
         self.class_metric_ = self._metric(maps)
         try:
             return super()._predict_by(maps, X, classes)
         finally:
-            del self.class_metric_
+            _set_or_drop(self, "class_metric_", before)
 
     def _mean_lead(
         self, X: np.ndarray, labels: np.ndarray, vectors: np.ndarray, closed: np.ndarray
@@ -323,24 +331,31 @@ class LatEm(RankingModel):
         lead = total / len(X)
         return lead if lead > 0 else 1.0
 
-    def _vectors(self, table: ClassEmbeddings) -> np.ndarray:
-        if not (self.center_classes or self.balance_classes):
+    def _training_vectors(self) -> np.ndarray:
+        return self._plain_vectors(self.class_table_.select(self.classes_))
+
+    def _plain_vectors(self, table: ClassEmbeddings) -> np.ndarray:
+        """Class vectors as training uses them, without balance."""
+        if not self.center_classes:
             return super()._vectors(table)
-        vectors = table.vectors
-        if self.center_classes:
-            mean = self.class_table_.select(self.classes_).vectors.mean(axis=0)
-            vectors = table.vectors - mean
-            rounding = 10 * np.finfo(np.float64).eps * np.abs(table.vectors).max(axis=1)
-            vectors[np.abs(vectors).max(axis=1) <= rounding] = 0  # the mean, but for rounding
+        mean = self.class_table_.select(self.classes_).vectors.mean(axis=0)
+        vectors = table.vectors - mean
+        rounding = 10 * np.finfo(np.float64).eps * np.abs(table.vectors).max(axis=1)
+        vectors[np.abs(vectors).max(axis=1) <= rounding] = 0  # the mean itself, but for rounding
         if self.normalize_classes:
             vectors = unit_rows(vectors)
-        if hasattr(self, "class_metric_"):
-            vectors = balanced(vectors, self.class_metric_)
         return np.ascontiguousarray(vectors, dtype=self.dtype_)
+
+    def _vectors(self, table: ClassEmbeddings) -> np.ndarray:
+        vectors = self._plain_vectors(table)
+        if hasattr(self, "class_metric_"):
+            exact = vectors.astype(np.float64)
+            vectors = (exact / spreads(exact, self.class_metric_)[:, None]).astype(self.dtype_)
+        return vectors
 
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         tensors, record = super()._state()
-        if self.balance_classes:
+        if hasattr(self, "class_metric_"):
             tensors[METRIC] = self.class_metric_
         return tensors, record
 
@@ -348,3 +363,10 @@ class LatEm(RankingModel):
         super()._restore(tensors, record)
         if self.balance_classes:
             self.class_metric_ = read_metric(tensors, self.class_table_.n_dimensions)
+
+
+def _set_or_drop(model: Any, name: str, value: Any) -> None:
+    if value is None:
+        vars(model).pop(name, None)
+    else:
+        setattr(model, name, value)

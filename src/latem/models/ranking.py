@@ -160,7 +160,8 @@ class RankingModel(TableClassifier):
             self._begin(X, y)
         n_epochs = (self.n_iter_ if more else 0) + self.n_epochs
         watch = None if validation is None else self._watch(validation, more or checkpoint)
-        self._train(X, y, n_epochs, callback, checkpoint, checkpoint_every, watch)
+        with single_threaded_blas():
+            self._train(X, y, n_epochs, callback, checkpoint, checkpoint_every, watch)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
@@ -189,7 +190,8 @@ class RankingModel(TableClassifier):
             forget_learned(self)
             X, y = self._check_training_images(X, y)
             self._begin(X, y, classes)
-        self._train(X, y, getattr(self, "n_iter_", 0) + 1)
+        with single_threaded_blas():
+            self._train(X, y, getattr(self, "n_iter_", 0) + 1)
         return self
 
     def _begin(self, X: np.ndarray, y: np.ndarray, classes: Any = None) -> None:
@@ -209,8 +211,7 @@ class RankingModel(TableClassifier):
         watch: BestEpoch | None = None,
     ) -> None:
         labels = self._codes(y)
-        self._prepare(X, labels)
-        vectors = self._seen_vectors()
+        vectors = self._training_vectors()
         if hasattr(self, "maps_"):
             maps = self.maps_.copy()
             progress = Progress(
@@ -247,8 +248,7 @@ class RankingModel(TableClassifier):
                     last = progress.stopped or info.epoch == n_epochs
                     keeper.write(space, progress, last=last)
 
-            with single_threaded_blas():
-                train(space, run_epoch, len(X), schedule, progress, callback, after_epoch)
+            train(space, run_epoch, len(X), schedule, progress, callback, after_epoch)
         maps = space.maps() if watch is None else watch.maps()
         if not np.isfinite(maps).all():
             raise diverged(progress.epoch, self.learning_rate)
@@ -258,13 +258,10 @@ class RankingModel(TableClassifier):
         self.history_ = progress.history
         self.map_visits_ = progress.visits
         self.map_violations_ = progress.violations
-        self._finish()
 
-    def _prepare(self, X: np.ndarray, labels: np.ndarray) -> None:
-        """Learn what the training needs beside maps and class vectors."""
-
-    def _finish(self) -> None:
-        """Learn what answers need beside the maps; drop what only the training needed."""
+    def _training_vectors(self) -> np.ndarray:
+        """Vectors of the seen classes that the training uses."""
+        return self._seen_vectors()
 
     def _first_maps(self, X: np.ndarray, labels: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """Maps at the start of a training."""

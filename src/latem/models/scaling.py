@@ -73,7 +73,7 @@ class FeatureScaler:
         if kind == "l2-centered":
             total = np.zeros(width)
             for first in range(0, len(X), _ROWS):
-                rows = np.asarray(X[first : first + _ROWS], dtype=np.float64).copy()
+                rows = np.array(X[first : first + _ROWS], dtype=np.float64)
                 _make_unit(rows)
                 total += rows.sum(axis=0)
             shift = total / len(X)

@@ -171,6 +171,8 @@ class TableClassifier(ZeroShotClassifier):
         params["class_embeddings"] = None if self.class_embeddings is None else "stored"
         params |= {"feature_scaling": self.scaler_.kind, "dtype": self.dtype_}
         params |= {"n_threads": None}  # a matter of the machine, not of the model
+        if "balance_classes" in params:
+            params["balance_classes"] = hasattr(self, "class_metric_")
         meta = {
             "model": type(self).__name__,
             "params": plain_params(params),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -26,7 +27,11 @@ TRIED: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "paper": {"n_maps": (2, 4, 6, 8, 10), "learning_rate": (0.001, 0.01, 0.1), "n_epochs": (150,)},
     "tuned": {"n_maps": (1,), "learning_rate": (0.03,), "n_epochs": (2, 6)},
 }
-_NOISE = 0.1  # init_scale of "tuned" with several maps, which would be the same map without it
+_SHARED = (
+    "class_embeddings", "margin", "feature_scaling", "normalize_classes", "init_scale", "n_threads",
+    "dtype", "verbose", "random_state",
+)  # fmt: skip
+_NOISE = 0.1  # init_scale of "tuned" with several maps, which would all start alike without it
 GAMMAS, LAMS = 10.0 ** np.arange(-3, 5), 10.0 ** np.arange(-2, 3)
 
 
@@ -76,11 +81,7 @@ class LatEmCV(Search):
     """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn's convention
-        **{
-            name: rule
-            for name, rule in LatEm._parameter_constraints.items()
-            if name not in ("prune_below", "prune_every", "prune_count", "warm_start")
-        },
+        **{name: rule for name, rule in LatEm._parameter_constraints.items() if name in _SHARED},
         "preset": [StrOptions({"paper", "tuned"})],
         "n_maps": ["array-like", None],
         "learning_rate": ["array-like", None],
@@ -125,7 +126,7 @@ class LatEmCV(Search):
         own = ("margin", "feature_scaling", "normalize_classes", "init_scale", "dtype", "n_threads")
         params = {name: getattr(self, name) for name in own}
         if self.preset == "tuned":
-            several = max(self._grid()["n_maps"], default=1) > 1
+            several = any(n != 1 for n in self._grid()["n_maps"])
             params |= {**TUNED, "init_scale": _NOISE if several else 0.0}
         return LatEm(self.class_embeddings, random_state=self._seed(), **params)
 
@@ -135,10 +136,22 @@ class LatEmCV(Search):
             return int(seed.randint(2**31 - 1))
         return seed
 
-    def _settle(self, model: Any, parts: Sequence[Any]) -> dict[str, Any]:
-        if self.preset != "tuned" or not parts:
+    def _n_settling(self, parts: Sequence[Any]) -> int:
+        return len(parts) if self.preset == "tuned" else 0
+
+    def _settle(
+        self, model: Any, parts: Sequence[Any], n_threads: int, done: Callable[[], None]
+    ) -> dict[str, Any]:
+        if not self._n_settling(parts):
             return {}
-        scores = np.mean([self._closed_scores(model, *part) for part in parts], axis=0)
+
+        def run(part: Any) -> np.ndarray:
+            scores = self._closed_scores(model, *part)
+            done()
+            return scores
+
+        found = Parallel(n_threads, backend="threading")(delayed(run)(part) for part in parts)
+        scores = np.mean(found, axis=0)
         best = np.argwhere(scores == scores.max())[-1]  # of equals the largest penalties
         return {"gamma": float(GAMMAS[best[0]]), "lam": float(LAMS[best[1]])}
 
@@ -173,6 +186,9 @@ class LatEmCV(Search):
             name: np.atleast_1d(usual[name] if values is None else values).tolist()
             for name, values in given.items()
         }
+
+    def _know(self, best: TableClassifier) -> None:
+        self.class_embeddings = best.class_embeddings
 
     def _own_params(self) -> dict[str, Any]:
         stored = None if self.class_embeddings is None else "stored"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -51,9 +51,19 @@ class Search(ZeroShotClassifier):
     def _grid(self) -> Mapping[str, Sequence[Any]]:
         """Values to try by parameter."""
 
-    def _settle(self, model: TableClassifier, parts: Sequence[Any]) -> dict[str, Any]:
+    def _n_settling(self, parts: Sequence[Any]) -> int:
+        """How many steps of the progress bar `_settle` takes."""
+        return 0
+
+    def _settle(
+        self, model: Any, parts: Sequence[Any], n_threads: int, done: Callable[[], None]
+    ) -> dict[str, Any]:
         """Parameters that are chosen before the grid is tried, on the same folds."""
         return {}
+
+    @abstractmethod
+    def _know(self, best: TableClassifier) -> None:
+        """Adopt a model with more classes, also for clones."""
 
     def fit(self, X: Any, y: Any) -> Any:
         """Choose the parameters on held-out classes, then fit all images.
@@ -85,12 +95,15 @@ class Search(ZeroShotClassifier):
         # Epochs of one training are tried together, so they are not part of a candidate.
         epochs = grid.pop("n_epochs", None) if isinstance(model, RankingModel) else None
         candidates = list(ParameterGrid(grid))
+        for params in [*candidates, *({"n_epochs": n} for n in epochs or ())]:
+            clone(model).set_params(**params)._validate_params()
         parts = [(X[~fold.out], y[~fold.out], X[fold.out], y[fold.out], fold) for fold in folds]
-        settled = self._settle(model, parts)
-        model.set_params(**settled)
         jobs = [(params, part) for params in candidates for part in parts]
         n_threads = resolve_threads(self.n_threads)
-        with task_bar(self.verbose, len(jobs) + 1, "choosing") as done, single_threaded_blas():
+        n_steps = len(jobs) + 1 + self._n_settling(parts)
+        with task_bar(self.verbose, n_steps, "choosing") as done, single_threaded_blas():
+            settled = self._settle(model, parts, n_threads, done)
+            model.set_params(**settled)
 
             def run(params: dict[str, Any], part: Any) -> list[float]:
                 candidate = clone(model).set_params(**params, n_threads=1)
@@ -143,6 +156,7 @@ class Search(ZeroShotClassifier):
         check_is_fitted(self)
         other = copy.copy(self)
         other.best_model_ = self.best_model_.with_classes(table)
+        other._know(other.best_model_)
         return other
 
     def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:
@@ -292,6 +306,9 @@ class HeldOutSearch(Search):
         if name not in GRIDS:
             raise ValueError(f"There is no usual grid for {name}: give one.")
         return GRIDS[name]
+
+    def _know(self, best: TableClassifier) -> None:
+        self.model = clone(self.model).set_params(class_embeddings=best.class_embeddings)
 
     def _own_params(self) -> dict[str, Any]:
         params = super()._own_params()
