@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -66,6 +67,7 @@ def test_all_models_can_be_asked_for():
 def test_without_a_split_all_images_are_learned_from(world):
     bare = replace(world, splits={})
     done = train_model(bare, "att", kind="ESZSL")
+    assert "none are left to test" in done.notes[0]
     assert len(done.model.classes_) == len(world.classes)
     assert done.unseen_score is None
 
@@ -203,8 +205,33 @@ def test_other_candidates_and_formats(photos, trained, tmp_path):
     )
     run = command("predict", trained, photo, "--classes", table, "--format", "json")
     assert json.loads(run.output)[0]["classes"][0]["class"] == "orange flower"
+    pd.read_csv(table).to_excel(tmp_path / "new.xlsx", index=False)
+    again = command(
+        "predict", trained, photo, "--classes", tmp_path / "new.xlsx", "--format", "json"
+    )
+    assert json.loads(again.output) == json.loads(run.output)
     run = command("predict", trained, photo, "--classes", "blue temple, red flower", "--top", "1")
     assert "red flower" in run.output
+
+
+def test_gamma_is_subtracted_from_seen_classes(photos, trained):
+    photo = photos / "images" / "yellow flower" / "1.jpg"
+    scores = {}
+    for gamma in (0, 0.5, 100):
+        run = command("predict", trained, photo, "--classes", "all", "--top", 99, "--gamma", gamma,
+                      "--format", "json")  # fmt: skip
+        assert run.exit_code == 0, run.output
+        one = json.loads(run.output)[0]["classes"]
+        assert [c["score"] for c in one] == sorted((c["score"] for c in one), reverse=True)
+        scores[gamma] = {c["class"]: c["score"] for c in one}
+    seen = set(latem.load(trained).classes_.tolist())
+    for name, score in scores[0].items():
+        lowered = score - 0.5 if name in seen else score
+        assert scores[0.5][name] == pytest.approx(lowered, abs=1e-5)
+    assert not set(list(scores[100])[:2]) & seen
+    run = command("predict", trained, photo, "--gamma", 1, "--explain")
+    assert run.exit_code == 1
+    assert "ask for one of both" in run.output
 
 
 def test_unreadable_pictures_are_listed_and_the_rest_is_named(photos, trained, tmp_path):

@@ -104,7 +104,12 @@ def unseen_of(path: Path | None) -> list[str]:
     """Class names of an --unseen file."""
     if path is None:
         return []
-    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"There is no file of unseen classes {str(path)!r}.") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text.") from None
     names = [line.strip() for line in lines if line.strip()]
     if not names:
         raise ValueError(f"{path} names no unseen classes; write one per line.")

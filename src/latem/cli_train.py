@@ -91,10 +91,14 @@ def predict(
         str,
         typer.Option(
             help="Which classes may be the answer: unseen, seen, all, names separated by commas, "
-            "or a table of new classes (CSV)."
+            "or a table of new classes (a file)."
         ),
     ] = "unseen",
     top: Annotated[int, typer.Option(min=1, help="How many classes to give, best first.")] = 5,
+    gamma: Annotated[
+        float,
+        typer.Option(help="Subtracted from the scores of seen classes; latem evaluate chooses it."),
+    ] = 0.0,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say which traits spoke for the answer.")
     ] = False,
@@ -119,6 +123,7 @@ def predict(
                 answers.find(pictures),
                 candidates(classes),
                 top=top,
+                gamma=gamma,
                 explain=explain,
                 encoder_options={} if weights is None else {"weights": weights},
                 unreadable=answers.unreadable,
@@ -133,8 +138,10 @@ def candidates(classes: str) -> Any:
         return classes
     if classes == "seen":
         return None
-    if classes.lower().endswith((".csv", ".tsv", ".parquet")):
-        return Path(classes)
+    if classes.lower().endswith((".csv", ".tsv", ".parquet", ".xlsx", ".xls")):
+        from latem.embeddings.attributes import read_attributes
+
+        return read_attributes(classes)
     names = [name.strip() for name in classes.split(",") if name.strip()]
     if not names:
         raise ValueError("--classes names no class; give at least one, or unseen, seen or all.")

@@ -12,7 +12,7 @@ import numpy as np
 import latem
 from latem.datasets.dataset import ZeroShotDataset
 from latem.models.base import ZeroShotClassifier
-from latem.models.tabled import TableClassifier
+from latem.models.scoring import best_k
 from latem.selection import GRIDS, HeldOutSearch, LatEmCV
 from latem.selection.latem_cv import TRIED
 from latem.wording import some
@@ -116,6 +116,7 @@ def train_model(
     if split is None:
         X, y = dataset.features, dataset.labels
         held: int | list[Any] = 5
+        notes.append("All images are learned from: none are left to test unseen classes on.")
     else:
         X, y = dataset.training(split)
         present = set(np.unique(y).tolist())
@@ -190,6 +191,7 @@ def name_pictures(
     classes: Any = "unseen",
     *,
     top: int = 5,
+    gamma: float = 0.0,
     explain: bool = False,
     encoder_options: Mapping[str, Any] | None = None,
     unreadable: Callable[[Path, str], None] | None = None,
@@ -204,8 +206,10 @@ def name_pictures(
         Which classes may be the answer; see `decision_function`.
     top : int
         How many to give, at most as many as there are.
+    gamma : float
+        Subtracted from the scores of seen classes, which models prefer (calibrated stacking).
     explain : bool
-        Whether to say why.
+        Whether to say why; not together with γ, which explanations do not know of.
     encoder_options : mapping, optional
         Options for the encoder, such as a local weight file.
     unreadable : callable, optional
@@ -216,6 +220,8 @@ def name_pictures(
     from latem.features.encoders import load_encoder
     from latem.features.pictures import PictureError, quiet_pillow
 
+    if gamma and explain:
+        raise ValueError("Explanations do not know of γ: ask for one of both.")
     inner = inner_model(model)
     spec = getattr(inner, "encoder_", None)
     if spec is None:
@@ -242,9 +248,15 @@ def name_pictures(
             for first in range(0, len(prepared), _BATCH)
         ]
     )
-    candidates = inner._candidates(classes).names if isinstance(inner, TableClassifier) else None
-    k = top if candidates is None else min(top, len(candidates))
-    names, scores = model.top_k(X, k, classes=classes, return_scores=True)
+    candidates = np.asarray(model._names(classes))
+    k = min(top, len(candidates))
+    if gamma:
+        by_class = model._candidate_scores(X, classes)
+        by_class[:, np.isin(candidates, inner.classes_)] -= gamma
+        best = best_k(by_class, k)
+        names, scores = candidates[best], np.take_along_axis(by_class, best, axis=1)
+    else:
+        names, scores = model.top_k(X, k, classes=classes, return_scores=True)
     reasons: Iterable[str] = [""] * len(readable)
     if explain:
         reasons = [why.text() for why in explain_predictions(model, X, classes)]

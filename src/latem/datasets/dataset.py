@@ -121,7 +121,8 @@ class ZeroShotDataset:
         """Split by name."""
         if name not in self.splits:
             raise ValueError(
-                f"The dataset has no split {name!r}; it has {', '.join(self.splits) or 'none'}."
+                f"The dataset has no split {name!r}; it has {', '.join(self.splits) or 'none'}"
+                f"{'. Name one of them (--split on the command line).' if self.splits else '.'}"
             )
         return self.splits[name]
 

@@ -409,7 +409,8 @@ class TableClassifier(ZeroShotClassifier):
                 if not names:
                     raise ValueError(
                         "There are no unseen classes: every class of the table was seen in "
-                        "training. Give class_embeddings with more rows, or a table as classes."
+                        "training. Give class_embeddings with more rows, or a table as classes (on "
+                        "the command line --classes new.csv, or --classes all)."
                     )
                 chosen = table.select(names)
             else:
