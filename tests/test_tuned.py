@@ -235,6 +235,14 @@ def test_further_training_uses_plain_class_vectors(world):
     np.testing.assert_allclose(model.maps_, plain.maps_, atol=1e-9)
 
 
+def test_balance_can_end_with_further_training(world):
+    X, y = world.training()
+    model = LatEm(world.embeddings["att"], **{**TUNED, "warm_start": True}, random_state=0)
+    model.fit(X, y).set_params(balance_classes=False).fit(X, y)
+    plain = model.scaler_.transform(X, "float32") @ model.maps_[0] @ model._training_vectors().T
+    np.testing.assert_allclose(model.decision_function(X), plain, rtol=1e-4, atol=1e-5)
+
+
 def test_balance_counts_the_images_of_all_calls(world):
     X, y = world.training()
     model = LatEm(world.embeddings["att"], **TUNED, random_state=0)

@@ -277,8 +277,8 @@ class LatEm(RankingModel):
             if self.balance_classes or not hasattr(self, "maps_"):
                 self._look_at(X, y)
             super()._train(X, y, *how)
-            if self.balance_classes:
-                self.class_metric_ = self._metric(self.maps_)
+            metric = self._metric(self.maps_) if self.balance_classes else None
+            _set_or_drop(self, "class_metric_", metric)
         except BaseException:
             _set_or_drop(self, "_moment_", before)  # what was learned before stays as it was
             raise
