@@ -30,6 +30,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/images.py
 	$(BIN)/python benchmarks/name.py
 	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/parts.py
 
 lint: $(READY)
 	$(BIN)/ruff check --fix .
