@@ -2,7 +2,7 @@
 
 The seen classes of each set's standard split are dealt into three parts, by seeds: half to fit, a
 quarter to choose on, a quarter to report on. Each variant chooses on the second part, is fitted to
-the first two and named the third; the table shows means over embeddings and dealings.
+the first two and names the third; the table shows means over embeddings and dealings.
 """
 
 import numpy as np
