@@ -20,8 +20,8 @@ from machine import DATA, keep, show
 from PIL import Image
 from sklearn.datasets import load_sample_image
 
+from latem.core.threads import resolve_threads
 from latem.features import embed_pictures, find_pictures, load_encoder
-from latem.threads import resolve_threads
 
 BAR = 0.8
 

@@ -36,10 +36,10 @@ from PIL import Image
 from latem import ESZSL, ClassEmbeddings, ConSE, LatEm
 from latem.embeddings.wordnet import load_wordnet
 from latem.features import load_encoder
-from latem.features.naming import ancestors, understand
 from latem.metrics import mean_class_accuracy
 from latem.models.eszsl import ESZSLCV
 from latem.selection import HeldOutSearch
+from latem.workflows.name_by_words import ancestors, understand
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from build_base_model import BASE, GAMMA, LAM, make_table, prototypes

@@ -14,10 +14,10 @@ import numpy as np
 from machine import best_time, keep, real_dataset, show
 
 from latem import ALE, SJE, read_folder
+from latem.core.threads import single_threaded_blas
 from latem.models.bilinear import warp_weights
 from latem.models.eszsl import Problem
 from latem.models.scaling import FeatureScaler
-from latem.threads import single_threaded_blas
 
 BAR, GRID_BAR = 30, 3
 WARM_UP, VISITS = 15, 1500

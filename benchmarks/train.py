@@ -18,18 +18,18 @@ import numpy as np
 from machine import best_time, copy_bandwidth, keep, real_dataset, show
 
 from latem import LatEm, read_folder
+from latem.core.threads import single_threaded_blas
 from latem.models.scaling import FeatureScaler
-from latem.models.spaces import ClassSpace, EmbeddingSpace
-from latem.models.training import (
+from latem.models.sgd.loop import (
     LONGEST_BLOCK,
     Progress,
     Schedule,
-    block_length,
+    pair_epoch,
+    pair_length,
     random_visits,
-    sampled_epoch,
     train,
 )
-from latem.threads import single_threaded_blas
+from latem.models.sgd.pairs import PairClassSpace, PairEmbeddingSpace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import reference
@@ -87,7 +87,7 @@ class Problem:
         size = self.size
         shape = (size.maps, size.d, size.e)
         W = (rng.standard_normal(shape) / np.sqrt(size.d)).astype(np.float32)
-        space, self.progress = ClassSpace(W, self.Y), Progress.new(0, size.maps)
+        space, self.progress = PairClassSpace(W, self.Y), Progress.new(0, size.maps)
         self.run(space, self.progress, n_epochs)
         self.W = space.maps()
         following = self.continued()
@@ -104,9 +104,9 @@ class Problem:
         schedule = Schedule(STEP, 1.0, progress.epoch + n_epochs)
 
         def run_epoch(epoch, rate, visits, violations):
-            length = block_length(self.size.classes, len(space), rate)
+            length = pair_length(self.size.classes, len(space), rate)
             drawn = random_visits(0, epoch, self.y, self.size.classes)
-            return sampled_epoch(space, load, self.y, *drawn, schedule, length, visits, violations)
+            return pair_epoch(space, load, self.y, *drawn, schedule, length, visits, violations)
 
         with single_threaded_blas():
             train(space, run_epoch, len(self.y), schedule, progress, None, lambda info: None)
@@ -132,7 +132,7 @@ class RealProblem(Problem):
         self.train(n_epochs, np.random.default_rng(0))
 
 
-def seconds_per_visit(problem, form=ClassSpace):
+def seconds_per_visit(problem, form=PairClassSpace):
     """Best time of the next epoch, and its violation rate; every repeat starts anew."""
     times = []
     for _ in range(5):
@@ -161,7 +161,7 @@ def reference_seconds_per_visit(problem, visits):
 def forward_bandwidth(problem):
     """GB/s that scoring alone draws from the class rows, each read once per block."""
     size, length, visits = problem.size, 64, 2048
-    space = ClassSpace(problem.W.copy(), problem.Y)
+    space = PairClassSpace(problem.W.copy(), problem.Y)
     order, rivals = random_visits(0, 1, problem.y, size.classes)
     classes = np.stack([problem.y[order], rivals], axis=1)[:visits]
     X = problem.X[order[:visits]]
@@ -226,7 +226,7 @@ def growth():
     for name, size in variants.items():
         problem = Problem(size)
         cost, rate = seconds_per_visit(problem)
-        other, _ = seconds_per_visit(problem, functools.partial(EmbeddingSpace, n_threads=1))
+        other, _ = seconds_per_visit(problem, functools.partial(PairEmbeddingSpace, n_threads=1))
         first = first or cost
         kept[name] = {"visit": cost / first, "embedding_space": other / first, "rate": rate}
         rows.append((name, f"{cost / first:.2f}", f"{other / first:.2f}", f"{rate:.1%}"))

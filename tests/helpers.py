@@ -1,16 +1,23 @@
 """Things several tests need."""
 
 import gzip
+import json
+import os
 from pathlib import Path
 
 import numpy as np
 import sklearn.datasets
+from safetensors import safe_open
+from safetensors.numpy import save_file
 
 from latem import LatEm
-from latem.models.spaces import ClassSpace, EmbeddingSpace
+from latem.models.sgd.pairs import PairClassSpace, PairEmbeddingSpace
 
+REPOSITORY = Path(__file__).parents[1]
+SHARED = Path(os.environ.get("LATEM_DATA", REPOSITORY.parent / "shared" / "data"))
+GOLDEN = REPOSITORY / "tests" / "data" / "latem_golden.npz"
 PHOTOS = Path(sklearn.datasets.__file__).parent / "images"  # china.jpg and flower.jpg
-FORMS = {"class": ClassSpace, "embedding": EmbeddingSpace}
+FORMS = {"class": PairClassSpace, "embedding": PairEmbeddingSpace}
 
 
 class ScriptedLatEm(LatEm):
@@ -51,6 +58,18 @@ def random_problem(seed, n=40, d=6, c=5, e=4, k=3, epochs=3):
         "W": rng.normal(size=(k, d, e)) / np.sqrt(d),
         "visits": visits,
     }
+
+
+def read_meta(path):
+    with safe_open(path, framework="numpy") as file:
+        meta = json.loads(file.metadata()["latem"])
+        return {name: file.get_tensor(name) for name in file.keys()}, meta  # noqa: SIM118
+
+
+def rewrite(path, change):
+    tensors, meta = read_meta(path)
+    change(tensors, meta)
+    save_file(tensors, path, metadata={"latem": json.dumps(meta)})
 
 
 def zipped(path):

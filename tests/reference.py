@@ -47,7 +47,7 @@ def train(X, y, Y, W, visits, step, margin, prune_below=None, prune_every=5):
     return W, kept
 
 
-def full_epoch(X, y, Y, W, order, keys, rule, step, margin, weight=None, normalize=False):
+def dense_epoch(X, y, Y, W, order, keys, rule, step, margin, weight=None, normalize=False):
     """One epoch of SJE ("worst"), ALE or DeViSE ("first", "all"), changing W (K, d_x, d_y).
 
     `keys` (n, C) give each visit the order in which it looks at its rivals, `weight(N)` the weight

@@ -1,4 +1,4 @@
-"""Build the model that names pictures from words alone, `latem.features.naming.BASE_MODEL`.
+"""Build the model that names pictures from words alone, `latem.workflows.name_by_words.BASE_MODEL`.
 
     python tools/build_base_model.py [--choose]
 
@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from latem import ESZSL, ClassEmbeddings, storage
+from latem import ESZSL, ClassEmbeddings
+from latem.core import storage
 from latem.embeddings.wordnet import Synset, load_wordnet
 from latem.features.efficientnet import classifier
 from latem.features.encoders import DEFAULT_ENCODER, load_encoder
-from latem.features.naming import BASE_MODEL, EMBEDDING, likeness
-from latem.models.balance import METRIC
+from latem.models.balance import IN_FILES
 from latem.models.eszsl import ESZSLCV
+from latem.workflows.name_by_words import BASE_MODEL, EMBEDDING, likeness
 
 GAMMA, LAM = 30.0, 0.1
 GAMMAS, LAMS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0), (0.01, 0.03, 0.1, 0.3, 1.0)
@@ -62,11 +63,11 @@ def build(target: Path) -> None:
     table = make_table(ids.tolist(), synsets, ids.tolist())
     model = ESZSL(table, gamma=GAMMA, lam=LAM, **BASE).fit(weights, ids)
     model.encoder_ = load_encoder(DEFAULT_ENCODER).spec
-    tensors, meta = model._pack()
+    tensors, meta = model.pack()
     # the map's scale is of no account to balanced scores: let half precision resolve it best
     scale = 1 / np.abs(tensors["map"]).max()
     tensors["map"] = (scale * tensors["map"]).astype(np.float16)
-    tensors[METRIC] = (scale**2 * tensors[METRIC]).astype(np.float16)
+    tensors[IN_FILES] = (scale**2 * tensors[IN_FILES]).astype(np.float16)
     tensors["table.vectors"] = tensors["table.vectors"].astype(np.uint8)
     storage.write_file(target, "model", tensors, meta)
     print(f"{target}: {target.stat().st_size / 1e6:.2f} MB, {len(ids)} prototypes")

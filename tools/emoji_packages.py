@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from latem.core.storage import FileFormatError
 from latem.features.encoders import file_digest
-from latem.storage import FileFormatError
 
 
 class Package(NamedTuple):

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from latem.core.storage import atomic_path
 from latem.datasets.emoji import EMOJI_FILE, quantise
 from latem.datasets.folder import read_folder
-from latem.storage import atomic_path
 
 
 def pack(folder: Path, target: Path) -> None:

@@ -18,8 +18,8 @@ import gzip
 import io
 from pathlib import Path
 
+from latem.core.storage import atomic_path
 from latem.embeddings.wordnet import LEXNAMES, WORDNET_FILE
-from latem.storage import atomic_path
 
 LICENCE_NAME = "WORDNET-LICENCE.txt"
 _FIRST_FILE = 3  # WordNet numbers its noun files from 3

@@ -7,15 +7,10 @@ an image of. Implements *Latent Embeddings for Zero-shot Classification* (Xian e
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from latem.models.registry import ModelRow, own_rows, register
+
 if TYPE_CHECKING:
-    from latem.calibration import (
-        CalibrationReport,
-        RejectionReport,
-        expected_calibration_error,
-        fit_temperature,
-        risk_coverage_curve,
-        threshold_for,
-    )
+    from latem.core.storage import FileFormatError
     from latem.datasets import (
         Split,
         ZeroShotDataset,
@@ -37,22 +32,30 @@ if TYPE_CHECKING:
     )
     from latem.embeddings.describe import Description
     from latem.evaluation import Evaluation, evaluate
-    from latem.explain import Explanation, explain_predictions
-    from latem.fusion import LateFusion
-    from latem.galleries import map_overlap, map_profiles, top_images
-    from latem.generalized import (
+    from latem.inspection import (
+        Explanation,
+        explain_predictions,
+        map_overlap,
+        map_profiles,
+        top_images,
+    )
+    from latem.metrics import (
+        CalibrationReport,
         GeneralizedScores,
+        RejectionReport,
         ausuc,
         best_gamma,
         calibrated_stacking,
+        confusion_matrix,
+        expected_calibration_error,
+        fit_temperature,
         generalized_accuracy,
         harmonic_mean,
-        seen_unseen_curve,
-    )
-    from latem.metrics import (
-        confusion_matrix,
         mean_class_accuracy,
         per_class_accuracy,
+        risk_coverage_curve,
+        seen_unseen_curve,
+        threshold_for,
         top_k_accuracy,
     )
     from latem.models.attributes import DAP, IAP
@@ -63,26 +66,23 @@ if TYPE_CHECKING:
     from latem.models.conse import ConSE
     from latem.models.eszsl import ESZSL, ESZSLCV
     from latem.models.files import load
+    from latem.models.fusion import LateFusion
     from latem.models.latem import LatEm
     from latem.models.probabilities import UncalibratedWarning
     from latem.models.regression import SemanticOutputCodes
-    from latem.models.training import EpochInfo
+    from latem.models.sgd.loop import EpochInfo
+    from latem.models.table_model import TableClassifier
     from latem.models.wsabie import WSABIE
     from latem.selection import HeldOutSearch, LatEmCV
-    from latem.storage import FileFormatError
 
 __version__ = "0.1.0"
 
-# Imported when first used, so that `import latem` is quick.
+register(ModelRow("HeldOutSearch", "latem.selection.search", on_command_line=False))
+register(ModelRow("LatEmCV", "latem.selection.latem_cv", on_command_line=False))
+
+# Imported when first used, so that `import latem` is quick. Models: see latem.models.registry.
 _HOMES = {
-    "latem.calibration": (
-        "CalibrationReport",
-        "RejectionReport",
-        "expected_calibration_error",
-        "fit_temperature",
-        "risk_coverage_curve",
-        "threshold_for",
-    ),
+    "latem.core.storage": ("FileFormatError",),
     "latem.datasets": (
         "Split",
         "ZeroShotDataset",
@@ -104,51 +104,51 @@ _HOMES = {
     ),
     "latem.embeddings.describe": ("Description",),
     "latem.evaluation": ("Evaluation", "evaluate"),
-    "latem.explain": ("Explanation", "explain_predictions"),
-    "latem.fusion": ("LateFusion",),
-    "latem.galleries": ("map_overlap", "map_profiles", "top_images"),
-    "latem.generalized": (
+    "latem.inspection": (
+        "Explanation",
+        "explain_predictions",
+        "map_overlap",
+        "map_profiles",
+        "top_images",
+    ),
+    "latem.metrics": (
+        "CalibrationReport",
         "GeneralizedScores",
+        "RejectionReport",
         "ausuc",
         "best_gamma",
         "calibrated_stacking",
+        "confusion_matrix",
+        "expected_calibration_error",
+        "fit_temperature",
         "generalized_accuracy",
         "harmonic_mean",
-        "seen_unseen_curve",
-    ),
-    "latem.metrics": (
-        "confusion_matrix",
         "mean_class_accuracy",
         "per_class_accuracy",
+        "risk_coverage_curve",
+        "seen_unseen_curve",
+        "threshold_for",
         "top_k_accuracy",
     ),
-    "latem.models.attributes": ("DAP", "IAP"),
     "latem.models.base": ("ZeroShotClassifier",),
-    "latem.models.bilinear": ("ALE", "SJE", "DeViSE"),
-    "latem.models.cca": ("CCA",),
-    "latem.models.cmt": ("CMT",),
-    "latem.models.conse": ("ConSE",),
-    "latem.models.eszsl": ("ESZSL", "ESZSLCV"),
     "latem.models.files": ("load",),
-    "latem.models.latem": ("LatEm",),
     "latem.models.probabilities": ("UncalibratedWarning",),
-    "latem.models.regression": ("SemanticOutputCodes",),
-    "latem.models.training": ("EpochInfo",),
-    "latem.models.wsabie": ("WSABIE",),
-    "latem.selection": ("HeldOutSearch", "LatEmCV"),
-    "latem.storage": ("FileFormatError",),
+    "latem.models.sgd.loop": ("EpochInfo",),
+    "latem.models.table_model": ("TableClassifier",),
 }
 _ROOMS = (
     "datasets",
     "embeddings",
+    "evaluation",
     "features",
-    "fusion",
+    "inspection",
     "metrics",
     "models",
     "selection",
-    "storage",
+    "workflows",
 )
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODELS = {row.name: row for row in own_rows()}
 
 __all__ = [
     "ALE",
@@ -174,9 +174,11 @@ __all__ = [
     "LatEm",
     "LatEmCV",
     "LateFusion",
+    "ModelRow",
     "RejectionReport",
     "SemanticOutputCodes",
     "Split",
+    "TableClassifier",
     "UncalibratedWarning",
     "ZeroShotClassifier",
     "ZeroShotDataset",
@@ -204,6 +206,7 @@ __all__ = [
     "random_class_splits",
     "read_attributes",
     "read_folder",
+    "register",
     "risk_coverage_curve",
     "seen_unseen_curve",
     "text_embeddings",
@@ -219,9 +222,12 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"latem.{name}")
-    if name not in _HOME_OF:
+    if name in _MODELS:
+        value = _MODELS[name].load()
+    elif name in _HOME_OF:
+        value = getattr(import_module(_HOME_OF[name]), name)
+    else:
         raise AttributeError(f"module 'latem' has no attribute {name!r}")
-    value = getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = value
     return value
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from latem.core.messages import first_few
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.folder import (
     check_twins,
@@ -18,7 +19,6 @@ from latem.datasets.folder import (
     table_files,
 )
 from latem.embeddings.table import ClassEmbeddings
-from latem.wording import some
 
 
 def check_folder(path: str | PathLike[str]) -> list[str]:
@@ -75,7 +75,7 @@ def check_folder(path: str | PathLike[str]) -> list[str]:
     for file, table in tables.items():
         missing = sorted(described - set(table.names.tolist()))
         if missing:
-            problems.append(f"{file} has no row for {some(missing)}.")
+            problems.append(f"{file} has no row for {first_few(missing)}.")
     return problems
 
 
@@ -136,19 +136,20 @@ def _split_problems(path: Path, split: Split, labels: np.ndarray | None) -> list
     for part in ("train", "val", "test"):
         without = [name for name in getattr(split, part) if name not in pictured]
         if without:
-            problems.append(f"{path}: {part} classes without images: {some(without)}.")
+            problems.append(f"{path}: {part} classes without images: {first_few(without)}.")
     if split.held_out:
         rows = np.array(split.held_out)
         outside = rows[(rows < 0) | (rows >= len(labels))]
         if len(outside):
             problems.append(
-                f"{path}: held_out rows {some(outside.tolist())} do not exist; rows are counted "
-                f"from 0 to {len(labels) - 1}."
+                f"{path}: held_out rows {first_few(outside.tolist())} do not exist; rows are "
+                f"counted from 0 to {len(labels) - 1}."
             )
         inside = rows[(rows >= 0) & (rows < len(labels))]
         strange = inside[~np.isin(labels[inside], split.train + split.val)]
         if len(strange):
             problems.append(
-                f"{path}: held-out rows {some(strange.tolist())} are not images of seen classes."
+                f"{path}: held-out rows {first_few(strange.tolist())} are not images of seen "
+                f"classes."
             )
     return problems

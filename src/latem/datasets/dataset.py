@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from latem.datasets.features import with_encoder
 from latem.embeddings.table import ClassEmbeddings
 
 
@@ -130,6 +132,19 @@ class ZeroShotDataset:
         """Row numbers of all images of some classes, in order."""
         return np.flatnonzero(np.isin(self.labels, list(classes)))
 
+    @property
+    def encoder(self) -> dict[str, Any] | None:
+        """Spec of the encoder that made the features, where the dataset knows it."""
+        return read_encoder(self.info)
+
+    def all_images(self) -> tuple[np.ndarray, np.ndarray]:
+        """Features and labels of every image, whatever the splits say."""
+        return with_encoder(self.features, self.encoder), self.labels
+
+    def _some(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Features and labels of some rows; the features know their encoder."""
+        return with_encoder(self.features[rows], self.encoder), self.labels[rows]
+
     def training(
         self, split: str = "standard", *, val: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -140,16 +155,32 @@ class ZeroShotDataset:
         chosen = self.split(split)
         rows = self.rows(chosen.train + chosen.val if val else chosen.train)
         rows = rows[~np.isin(rows, chosen.held_out)]
-        return self.features[rows], self.labels[rows]
+        return self._some(rows)
 
     def validation(self, split: str = "standard") -> tuple[np.ndarray, np.ndarray]:
         """Features and labels of the val classes, without held-out images."""
         chosen = self.split(split)
         rows = self.rows(chosen.val)
         rows = rows[~np.isin(rows, chosen.held_out)]
-        return self.features[rows], self.labels[rows]
+        return self._some(rows)
 
     def testing(self, split: str = "standard") -> tuple[np.ndarray, np.ndarray]:
         """Features and labels of the unseen (test) classes."""
         rows = self.rows(self.split(split).test)
-        return self.features[rows], self.labels[rows]
+        return self._some(rows)
+
+
+def read_encoder(info: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Spec of an encoder from a dataset's provenance; None if it says nothing of one."""
+    if "encoder_spec" not in info:
+        return None
+    try:
+        spec = json.loads(info["encoder_spec"])
+    except (TypeError, ValueError):
+        spec = None
+    if not isinstance(spec, dict) or not isinstance(spec.get("name"), str):
+        raise ValueError(
+            "encoder_spec in dataset.toml must be an encoder's spec as JSON, an object with its "
+            "name; correct it, or delete the line."
+        )
+    return spec

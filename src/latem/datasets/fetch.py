@@ -21,9 +21,9 @@ from os import PathLike
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+from latem.core.storage import write_text
 from latem.datasets.folder import read_folder, write_folder
 from latem.datasets.matlab import from_gbu
-from latem.storage import write_text
 
 _CHUNK = 2**18
 Progress = Callable[[int, int | None], None]

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from latem.core.storage import UMASK, atomic_path, write_text
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings
-from latem.storage import UMASK, atomic_path, write_text
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import check_random_state
 
+from latem.core.arrays import unit_rows
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.embeddings.table import ClassEmbeddings
 
@@ -79,7 +80,7 @@ def make_latent_world(
     rng = check_random_state(random_state)
     n_classes = n_seen + n_unseen
     vectors = rng.normal(size=(n_classes, n_dimensions))
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = unit_rows(vectors)
     carrier, _ = np.linalg.qr(rng.normal(size=(n_features, n_dimensions)))
 
     label = np.repeat(np.arange(n_classes), n_images)

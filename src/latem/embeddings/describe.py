@@ -75,7 +75,7 @@ class Description:
         return other
 
     def _place(self, column: str) -> int:
-        columns = self._table._column_list()
+        columns = self._table.column_names()
         if column in columns:
             return columns.index(column)
         close = difflib.get_close_matches(str(column), columns, n=3)

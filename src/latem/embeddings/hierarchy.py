@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from latem.core.messages import first_few
 from latem.embeddings.table import ClassEmbeddings
 from latem.embeddings.wordnet import LEXNAMES, Synset, in_words, listed, load_wordnet
-from latem.wording import some
 
 _SHOWN = 5
 _GIVEN = "(given)"
@@ -219,7 +219,7 @@ def _check_senses(senses: Any, names: Sequence[str]) -> dict[str, Synset]:
     strange = [key for key in senses if key not in known]
     if strange:
         raise ValueError(
-            f"{where} names classes that are not among the names: {some(strange)}; correct or "
+            f"{where} names classes that are not among the names: {first_few(strange)}; correct or "
             f"drop them."
         )
     given = {}
@@ -242,7 +242,7 @@ def _read_senses(path: Path) -> dict[str, str]:
     columns = rows.fieldnames or []
     if "class" not in columns or "synset" not in columns:
         raise ValueError(
-            f"{path} needs columns 'class' and 'synset', but has {some(columns) or 'none'}."
+            f"{path} needs columns 'class' and 'synset', but has {first_few(columns) or 'none'}."
         )
     senses: dict[str, str] = {}
     for row in rows:
@@ -256,7 +256,7 @@ def _warn_of_twins(chosen: Mapping[str, Sense]) -> None:
     groups: dict[str, list[str]] = {}
     for key, sense in chosen.items():
         groups.setdefault(sense.synset.name, []).append(key)
-    twins = [f"{some(keys)} ({name})" for name, keys in groups.items() if len(keys) > 1]
+    twins = [f"{first_few(keys)} ({name})" for name, keys in groups.items() if len(keys) > 1]
     if twins:
         more = f"; and {len(twins) - _SHOWN} more groups" if len(twins) > _SHOWN else ""
         warnings.warn(

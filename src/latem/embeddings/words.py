@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from latem.core.messages import first_few
+from latem.core.storage import FileFormatError, atomic_path
 from latem.embeddings.table import ClassEmbeddings, check_names
 from latem.embeddings.word_files import (
     existing,
@@ -29,8 +31,6 @@ from latem.embeddings.word_files import (
     look_up_object,
     open_bytes,
 )
-from latem.storage import FileFormatError, atomic_path
-from latem.wording import some
 
 _NUMBERING = re.compile(r"^\s*(?:n\d{8}[-_.\s]+|\d+[._]\s*)(?=[^\W\d_])")  # "n02085620-", "001."
 _POSSESSIVE = re.compile(r"['’][sS]?(?![^\W_])")
@@ -259,14 +259,14 @@ def _near(options: _Candidates, pool: Mapping[str, list[str]]) -> str:
         for word in options.words
         for match in difflib.get_close_matches(word, pool.get(word[:2], []), n=3)
     ]
-    return f" (it knows {some(near)})" if near else ""
+    return f" (it knows {first_few(near)})" if near else ""
 
 
 def _warn_of_twins(classes: list[str], rows: list[np.ndarray]) -> None:
     groups: dict[bytes, list[str]] = {}
     for key, row in zip(classes, rows, strict=True):
         groups.setdefault(row.tobytes(), []).append(key)
-    twins = [some(group) for group in groups.values() if len(group) > 1]
+    twins = [first_few(group) for group in groups.values() if len(group) > 1]
     if twins:
         warnings.warn(
             f"Classes with identical vectors, which no model can tell apart: {'; '.join(twins)}. "

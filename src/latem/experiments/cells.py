@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
+from latem.core.messages import first_few
 from latem.datasets.dataset import ZeroShotDataset
 from latem.experiments.fits import Fit, Outcome
 from latem.experiments.store import Store
 from latem.experiments.tables import PaperDataset, Recipe
 from latem.metrics import mean_class_accuracy
 from latem.models.ranking import RankingModel
-from latem.wording import some
 
 STANDARD = "standard"
 STEPS = [0.001, 0.01, 0.1, 1.0]
@@ -238,7 +238,7 @@ class Cells:
                 table = have[embedding]
                 lone = [c for c in split.train + split.val + split.test if c not in table]
                 if lone:
-                    return f"skipped: {embedding} of {dataset} does not describe {some(lone)}"
+                    return f"skipped: {embedding} of {dataset} does not describe {first_few(lone)}"
         return ""
 
     def splits(self, dataset: str) -> list[str]:

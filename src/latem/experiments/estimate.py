@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from latem.threads import single_threaded_blas
+from latem.core.threads import single_threaded_blas
 
 _REPEATS = 24
 

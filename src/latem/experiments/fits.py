@@ -19,9 +19,11 @@ import numpy as np
 import latem
 from latem.datasets.dataset import ZeroShotDataset
 from latem.embeddings.table import ClassEmbeddings
-from latem.galleries import top_images
+from latem.inspection.galleries import top_images
 from latem.metrics import confusion_matrix, mean_class_accuracy, per_class_accuracy
+from latem.models import registry
 from latem.models.ranking import RankingModel
+from latem.models.sgd.best_epoch import EpochScores
 
 N_TOP = 8
 
@@ -149,13 +151,9 @@ def run_fit(fit: Fit, dataset: ZeroShotDataset, *, n_threads: int | None = 1) ->
     if watched is None:
         model.fit(X, y)
     else:
-
-        def look(info: Any) -> None:
-            if info.epoch in watched:
-                named = model._predict_by(info.maps(), X_new, candidates)
-                by_epoch[str(info.epoch)] = mean_class_accuracy(y_new, named)
-
-        model.fit(X, y, callback=look)
+        scores_by_epoch = EpochScores(X_new, y_new, candidates, watched)
+        model.fit(X, y, callback=scores_by_epoch)
+        by_epoch = {str(epoch): score for epoch, score in scores_by_epoch.by_epoch.items()}
     scores = model.decision_function(X_new, candidates)
     named = np.asarray(candidates)[scores.argmax(axis=1)]
     result: dict[str, Any] = {
@@ -190,7 +188,7 @@ def make_model(
         params["cv"] = list(val)
     if params.get("feature_scaling") == "none":
         params["feature_scaling"] = None
-    model = getattr(latem, fit.model)(table, **params)
+    model = registry.find(fit.model).load()(table, **params)
     if "random_state" in model.get_params():
         model.set_params(random_state=fit.seed)
     return model

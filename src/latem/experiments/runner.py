@@ -19,6 +19,9 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from latem import __version__
+from latem.core.messages import first_few
+from latem.core.run_folder import RunFolder
+from latem.core.threads import resolve_threads, single_threaded_blas
 from latem.datasets import random_class_splits, read_folder
 from latem.datasets.dataset import ZeroShotDataset
 from latem.experiments.cells import STANDARD, Cells
@@ -28,9 +31,6 @@ from latem.experiments.store import Store
 from latem.experiments.summary import rows_of, summarise
 from latem.experiments.tables import PaperTable, Recipe, read_datasets, read_recipes, read_tables
 from latem.report import write_report
-from latem.runs import RunFolder
-from latem.threads import resolve_threads, single_threaded_blas
-from latem.wording import some
 
 Progress = Callable[[int, int, str], None]
 
@@ -153,7 +153,7 @@ def _wanted_tables(names: Sequence[str]) -> dict[str, PaperTable]:
     known = read_tables()
     odd = [name for name in names if name not in known]
     if odd:
-        raise ValueError(f"The paper has no {some(odd)} here; there are {', '.join(known)}.")
+        raise ValueError(f"The paper has no {first_few(odd)} here; there are {', '.join(known)}.")
     return {name: table for name, table in known.items() if not names or name in names}
 
 
@@ -164,7 +164,7 @@ def _find_datasets(
     paper = read_datasets()
     odd = [key for key in folders if key not in paper]
     if odd:
-        raise ValueError(f"The paper has no dataset {some(odd)}; it has {', '.join(paper)}.")
+        raise ValueError(f"The paper has no dataset {first_few(odd)}; it has {', '.join(paper)}.")
     needed = {column.dataset for table in tables.values() for column in table.columns}
     needed |= {str(t.more["dataset"]) for t in tables.values() if "dataset" in t.more}
     if any(table.kind == "statistics" for table in tables.values()):

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from latem.core.storage import atomic_path, write_text
 from latem.experiments.fits import Fit, Outcome
-from latem.storage import atomic_path, write_text
 
 
 class Store:

@@ -14,7 +14,7 @@ import numpy as np
 
 from latem.experiments.cells import STANDARD, Cells, Number
 from latem.experiments.tables import PaperTable
-from latem.galleries import picture_path
+from latem.inspection.galleries import picture_path
 
 _COUNTS = (
     ("images", "in all"), ("classes", "in all"), ("seen_images", "train and val"),

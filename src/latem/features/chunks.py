@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from latem import __version__
+from latem.core.storage import FileFormatError, read_file, write_file
 from latem.features.encoders import Encoder
 from latem.features.pictures import Picture, PictureError
-from latem.storage import FileFormatError, read_file, write_file
 
 N_BATCHES = 8  # in a chunk
 _AHEAD = 4  # batches that are decoded in advance

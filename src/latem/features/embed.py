@@ -21,6 +21,9 @@ from typing import Any
 import numpy as np
 
 from latem import __version__
+from latem.core.messages import first_few
+from latem.core.storage import only_one
+from latem.core.threads import resolve_threads
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.folder import check_name, read_folder, write_folder
 from latem.datasets.splits import hold_out
@@ -28,9 +31,6 @@ from latem.embeddings.table import ClassEmbeddings, as_class_embeddings
 from latem.features.chunks import Chunks, pillow_version
 from latem.features.encoders import DEFAULT_ENCODER, Encoder, load_encoder
 from latem.features.pictures import Picture, Skipped, find_pictures, quiet_pillow
-from latem.storage import only_one
-from latem.threads import resolve_threads
-from latem.wording import some
 
 BATCH_SIZE = 32
 VAL_SHARE = 1 / 3  # of the seen classes; about what the paper's datasets have
@@ -207,9 +207,9 @@ def _with_classes(
         near = difflib.get_close_matches(missing[0], map(str, tables[key].names.tolist()), 1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise ValueError(
-            f"Class table {key!r} has no rows for {some(missing)}{hint}, which have pictures. Add "
-            f"rows, rename the folders to match the table, or leave these classes out "
-            f"(--skip-unknown, in Python skip_unknown=True)."
+            f"Class table {key!r} has no rows for {first_few(missing)}{hint}, which have "
+            f"pictures. Add rows, rename the folders to match the table, or leave these classes "
+            f"out (--skip-unknown, in Python skip_unknown=True)."
         )
     unknown = {label for missing in lacking.values() for label in missing}
     skipped += [
@@ -219,10 +219,12 @@ def _with_classes(
     ]
     known = [picture for picture in known if picture.label not in unknown]
     if not known:
-        raise ValueError(f"No class with pictures is in the class tables: {some(sorted(unknown))}.")
+        raise ValueError(
+            f"No class with pictures is in the class tables: {first_few(sorted(unknown))}."
+        )
     notes = []
     if unknown:
-        notes.append(f"Left out, as no class table describes them: {some(sorted(unknown))}.")
+        notes.append(f"Left out, as no class table describes them: {first_few(sorted(unknown))}.")
     return known, notes
 
 
@@ -243,13 +245,13 @@ def _check_unseen(
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise ValueError(
             f"Named as unseen, but neither among the pictures nor in a class table: "
-            f"{some(odd)}{hint}. Correct the names or take them off the list."
+            f"{first_few(odd)}{hint}. Correct the names or take them off the list."
         )
     with_pictures = [c for c in named if c in labels]
     if with_pictures and len(with_pictures) == len(labels):
         raise ValueError("Every class with pictures is named as unseen; leave some to learn from.")
     if without := [c for c in named if c not in labels]:
-        notes.append(f"Unseen classes without pictures to test on: {some(without)}.")
+        notes.append(f"Unseen classes without pictures to test on: {first_few(without)}.")
     return with_pictures
 
 
@@ -264,7 +266,7 @@ def _split(
     labels = {picture.label for picture in kept}
     lost = sorted({picture.label for picture in pictures} - labels)
     if lost:
-        notes.append(f"Classes none of whose pictures can be read: {some(lost)}.")
+        notes.append(f"Classes none of whose pictures can be read: {first_few(lost)}.")
     test = tuple(sorted(c for c in unseen if c in labels))
     seen = sorted(labels - set(test))
     if not test or not seen:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from latem.datasets.dataset import read_encoder
 from latem.features.pictures import pillow, read_picture, to_rgb
 
 if TYPE_CHECKING:
@@ -307,18 +308,12 @@ def encoder_spec(dataset: Any) -> dict[str, Any]:
     dict
         For `load_encoder`.
     """
-    info = getattr(dataset, "info", dataset)
-    try:
-        spec = json.loads(info["encoder_spec"])
-    except KeyError:
+    spec = read_encoder(getattr(dataset, "info", dataset))
+    if spec is None:
         raise ValueError(
             "This dataset does not say which encoder made its features; datasets made by "
             "latem embed images do."
-        ) from None
-    except (TypeError, ValueError):
-        raise ValueError(
-            "encoder_spec in dataset.toml must be an encoder's spec as JSON."
-        ) from None
+        )
     return spec
 
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from latem.core.storage import FileFormatError
+from latem.core.threads import run_all
 from latem.features.encoders import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -21,8 +23,6 @@ from latem.features.encoders import (
     file_digest,
 )
 from latem.features.pictures import INSTALL
-from latem.storage import FileFormatError
-from latem.threads import run_all
 
 _TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from latem.core.storage import FileFormatError
 from latem.features.encoders import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -24,7 +25,6 @@ from latem.features.encoders import (
     Preprocessing,
     file_digest,
 )
-from latem.storage import FileFormatError
 
 INSTALL = "pip install 'latem[torch]'"
 Weights = str | PathLike[str] | None

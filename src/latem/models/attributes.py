@@ -18,18 +18,22 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.special import logit, softmax
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from latem import storage
+from latem.core import storage
+from latem.core.threads import run_all, single_threaded_blas
+from latem.core.validation import Interval, StrOptions, validated
 from latem.embeddings.table import ClassEmbeddings
+from latem.models.class_view import Candidates
 from latem.models.scaling import Scaling
-from latem.models.tabled import TableClassifier
-from latem.threads import run_all, single_threaded_blas
+from latem.models.table_model import TableClassifier
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _NO_ATTRIBUTES = {"w2v", "glo", "glove", "cn", "wiki", "bow", "hie", "text"}
 _LEAST = 1e-12  # probability that IAP gives an attribute which no likely class explains
@@ -38,7 +42,7 @@ _LEAST = 1e-12  # probability that IAP gives an attribute which no likely class 
 class _AttributeModel(TableClassifier):
     """What DAP and IAP share: the parameters, the binary table and Bayes' rule."""
 
-    _parameter_constraints = TableClassifier._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = TableClassifier._parameter_constraints | {
         "threshold": [StrOptions({"mean", "column"}), Interval(Real, None, None, closed="neither")],
         "prior": [StrOptions({"classes", "uniform"})],
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -90,7 +94,8 @@ class _AttributeModel(TableClassifier):
 
     # -- learning -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Any:
+    @validated
+    def fit(self, X: Any, y: Any) -> Self:
         """Cut the table into present and absent, and fit the classifiers.
 
         Parameters
@@ -102,13 +107,12 @@ class _AttributeModel(TableClassifier):
         -------
         self
         """
-        self._validate_params()
-        X, y = self._begin_anew(X, y)
+        X, codes = self._begin_anew(X, y)
         owner = type(self).__name__
         if self.class_embeddings is not None:
             _warn_unless_attributes(owner, self.class_table_)
         self.thresholds_ = self._find_thresholds()
-        present = self._present(self._seen_vectors())
+        present = self._present(self.class_view_.training())
         self.prior_ = present.mean(axis=0).astype(self.dtype_)
         if not self._telling().any():
             raise ValueError(
@@ -116,7 +120,7 @@ class _AttributeModel(TableClassifier):
                 f"apart at threshold={self.threshold!r}; choose another threshold."
             )
         coefficients, intercepts = self._fit_classifiers(
-            self.scaler_.transform(X, np.float64), self._codes(y)
+            self.scaler_.transform(X, np.float64), codes
         )
         self.intercept_ = intercepts.astype(self.dtype_)
         self.coef_ = np.ascontiguousarray(coefficients, dtype=self.dtype_)
@@ -124,7 +128,7 @@ class _AttributeModel(TableClassifier):
 
     def _find_thresholds(self) -> np.ndarray:
         """One threshold per attribute, from the seen classes; exact sums know no order."""
-        vectors = self._seen_vectors()
+        vectors = self.class_view_.training()
         if self.threshold == "column":
             means = [math.fsum(column) / len(column) for column in vectors.T.tolist()]
             return np.array(means).astype(self.dtype_)
@@ -144,10 +148,10 @@ class _AttributeModel(TableClassifier):
     # -- scoring ------------------------------------------------------------------------------
 
     def _block_scorer(
-        self, vectors: np.ndarray, n_samples: int
+        self, chosen: Candidates, n_samples: int
     ) -> Callable[[np.ndarray], np.ndarray]:
         kept = np.flatnonzero(self._telling())
-        present = self._present(vectors)[:, kept].T.astype(self.dtype_)
+        present = self._present(chosen.vectors)[:, kept].T.astype(self.dtype_)
         prior = self.prior_[kept] if self.prior == "classes" else np.full(len(kept), 0.5)
         odds, absence = (part.astype(self.dtype_) for part in (logit(prior), np.log1p(-prior)))
         log_probabilities = self._log_probabilities(kept)
@@ -237,7 +241,7 @@ class DAP(_AttributeModel):
     """
 
     def _fit_classifiers(self, X: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        present = self._present(self._seen_vectors())
+        present = self._present(self.class_view_.training())
         kept = np.flatnonzero(self._telling()).tolist()
         coefficients = np.zeros((X.shape[1], present.shape[1]))
         intercepts, n_iter = np.zeros(present.shape[1]), np.zeros(present.shape[1], int)
@@ -314,7 +318,7 @@ class IAP(_AttributeModel):
         return coefficients, intercepts
 
     def _log_probabilities(self, kept: np.ndarray) -> Callable[[np.ndarray], Any]:
-        having = self._present(self._seen_vectors())[:, kept].astype(self.dtype_)
+        having = self._present(self.class_view_.training())[:, kept].astype(self.dtype_)
         lacking = 1 - having
 
         def log_probabilities(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from latem import storage
+from latem.core import storage
 from latem.metrics import mean_class_accuracy
+from latem.models import registry
 from latem.models.probabilities import ProbabilityMixin
 
 
@@ -30,6 +31,10 @@ class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metac
     ----------
     classes_ : ndarray of shape (n_seen,)
         Classes seen in training, sorted.
+    encoder_ : dict or None
+        Spec of the encoder whose features the model was fitted to, where it is known: then the
+        model can name pictures. It is taken from a dataset's features, stays through `clone`,
+        further fits to features of the same width, pickling and files, and can be set by hand.
     temperature_ : float
         Of `predict_proba`; only after `calibrate`.
     rejection_threshold_ : float
@@ -37,6 +42,7 @@ class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metac
     """
 
     classes_: np.ndarray
+    n_features_in_: int
     _learned: str  # name of the attribute that is there once the model has learned
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -49,21 +55,46 @@ class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metac
         """Compatibility of images and classes, of shape (n_samples, n_classes)."""
 
     @abstractmethod
-    def _names(self, classes: Any) -> np.ndarray:
-        """Names of the candidates, in the order of the scores."""
+    def candidate_names(self, classes: Any = None) -> np.ndarray:
+        """Names of the candidates, in the order of the columns of scores."""
 
     @abstractmethod
     def _best(self, X: Any, k: int, classes: Any) -> tuple[np.ndarray, np.ndarray]:
         """Names and scores of the k most compatible classes of each image."""
 
     @abstractmethod
-    def _pack(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def pack(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Everything a file of this model holds: arrays, and plain data."""
 
     @classmethod
     @abstractmethod
-    def _unpack(cls, tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:
-        """Model from what `_pack` gave; raises KeyError, TypeError or ValueError if it is odd."""
+    def unpack(cls, tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:
+        """Model from what `pack` gave; raises KeyError, TypeError or ValueError if it is odd."""
+
+    # -- what a model knows of its images ------------------------------------------------------
+
+    @property
+    def encoder_(self) -> Mapping[str, Any] | None:
+        """Spec of the encoder whose features the model was fitted to, or None."""
+        return vars(self).get("_encoder")
+
+    @encoder_.setter
+    def encoder_(self, spec: Mapping[str, Any] | None) -> None:
+        self._encoder = None if spec is None else dict(spec)
+
+    def _note_encoder(self, X: Any, width: int) -> None:
+        """Remember the encoder of features that know it; forget one of another width."""
+        known = getattr(X, "encoder", None)
+        if isinstance(known, Mapping):
+            self.encoder_ = known
+        elif self.encoder_ is not None and self.encoder_.get("n_features", width) != width:
+            self.encoder_ = None
+
+    def __sklearn_clone__(self) -> Any:
+        copy = super().__sklearn_clone__()
+        if self.encoder_ is not None:
+            copy.encoder_ = self.encoder_
+        return copy
 
     # -- answering ----------------------------------------------------------------------------
 
@@ -150,12 +181,45 @@ class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metac
                     )
         return mean_class_accuracy(y, self.predict(X, classes))
 
+    def twin(self, seed: int) -> Any:
+        """Unfitted model with the parameters that this fitted one ended up with.
+
+        Parameters
+        ----------
+        seed : int
+            Its `random_state`, if this model's is no number: then it can be fitted to other images
+            with the same result every time.
+        """
+        check_is_fitted(self)
+        fresh = clone(self)
+        if not isinstance(fresh.get_params(deep=False).get("random_state", 0), int | np.integer):
+            fresh.set_params(random_state=seed)
+        return fresh
+
     # -- files --------------------------------------------------------------------------------
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one `.safetensors` file, atomically; see `latem.load`."""
         check_is_fitted(self)
-        storage.write_file(Path(path), "model", *self._pack())
+        kind = type(self)
+        row = registry.row_of(self)
+        if row is None or row.name != kind.__name__:
+            raise TypeError(
+                f"{kind.__name__} is not registered, so its file could not be opened again; call "
+                f"latem.register({kind.__name__}) first."
+            )
+        storage.write_file(Path(path), "model", *self.pack())
+
+    def _pack_knowledge(self) -> dict[str, Any]:
+        """What a model knows besides what it learned, for its file: encoder and calibration."""
+        encoder = {} if self.encoder_ is None else {"encoder": dict(self.encoder_)}
+        return {**encoder, **self._pack_calibration()}
+
+    def _unpack_knowledge(self, meta: dict[str, Any]) -> None:
+        """Take back what `_pack_knowledge` gave."""
+        self._unpack_calibration(meta)
+        if "encoder" in meta:
+            self.encoder_ = dict(meta["encoder"])
 
 
 def plain_params(params: dict[str, Any]) -> dict[str, Any]:

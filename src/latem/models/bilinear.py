@@ -13,27 +13,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from latem.models.full_pass import (
-    RULES,
-    FullClassSpace,
-    FullEmbeddingSpace,
-    FullSpace,
-    full_epoch,
-    full_form,
-    full_length,
-)
+from latem.core.validation import Interval, StrOptions
 from latem.models.ranking import RankingModel
 from latem.models.scaling import Scaling
-from latem.models.scoring import MapScorer, UnitMapScorer
-from latem.models.training import RunEpoch, Schedule, epoch_generator
+from latem.models.sgd.dense import (
+    DenseClassSpace,
+    DenseEmbeddingSpace,
+    DenseSpace,
+    dense_form,
+    dense_runner,
+)
+from latem.models.sgd.loop import RunEpoch, Schedule
+from latem.models.sgd.visits import epoch_generator
+from latem.models.training_images import TrainingImages
 
 
-class _FullPassModel(RankingModel):
+class _DenseModel(RankingModel):
     """What SJE, ALE and DeViSE share: the pass over all classes."""
 
     def _rule(self) -> str:
@@ -44,11 +43,11 @@ class _FullPassModel(RankingModel):
         """Weight of an update by the number of draws it took, for 0 to n_classes - 1."""
         return np.ones(n_classes)
 
-    def _space(self, maps: np.ndarray, vectors: np.ndarray) -> FullSpace:
+    def _space(self, maps: np.ndarray, vectors: np.ndarray) -> DenseSpace:
         n_maps, n_features, n_dimensions = maps.shape
-        if full_form(len(vectors), n_features, n_dimensions, n_maps) == "class":
-            return FullClassSpace(maps, vectors)
-        return FullEmbeddingSpace(maps, vectors)
+        if dense_form(len(vectors), n_features, n_dimensions, n_maps) == "class":
+            return DenseClassSpace(maps, vectors)
+        return DenseEmbeddingSpace(maps, vectors)
 
     def _order(self, rng: np.random.Generator, n_samples: int) -> np.ndarray:
         return rng.permutation(n_samples)
@@ -58,29 +57,23 @@ class _FullPassModel(RankingModel):
         return lambda n_visits, n_classes: rng.random((n_visits, n_classes), np.float32)
 
     def _epoch_runner(
-        self,
-        space: FullSpace,
-        load: Callable[[np.ndarray], np.ndarray],
-        labels: np.ndarray,
-        schedule: Schedule,
+        self, space: DenseSpace, images: TrainingImages, schedule: Schedule
     ) -> RunEpoch:
-        rule = RULES[self._rule()]
-        n_classes = len(space.vectors)
-        weights = self._weights(n_classes).astype(space.vectors.dtype)
+        n_classes = images.n_classes
         n_draws = n_classes if self._rule() == "first" else 0
 
-        def run(epoch: int, rate: float, visits: np.ndarray, violations: np.ndarray) -> float:
+        def visits(epoch: int) -> tuple[np.ndarray, Callable[[int], np.ndarray]]:
             rng = epoch_generator(self.seed_, epoch)
-            order, random = self._order(rng, len(labels)), self._draws(rng)
-            return full_epoch(
-                space, load, labels, order, lambda n: random(n, n_draws), rule, weights, schedule,
-                full_length(n_classes, len(space), rate), visits, violations,
-            )  # fmt: skip
+            order, random = self._order(rng, len(images)), self._draws(rng)
+            return order, lambda n_visits: random(n_visits, n_draws)
 
-        return run
+        weights = self._weights(n_classes)
+        return dense_runner(
+            space, images.load, images.labels, schedule, self._rule(), weights, visits
+        )
 
 
-class SJE(_FullPassModel):
+class SJE(_DenseModel):
     """Structured joint embedding: bilinear compatibility, multiclass loss.
 
     A visit takes the class with the highest score, the true one handicapped by the margin; if it
@@ -119,7 +112,7 @@ class SJE(_FullPassModel):
     True
     """
 
-    _parameter_constraints = RankingModel._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = RankingModel._parameter_constraints | {
         "normalize_projection": ["boolean"],
         "shuffle": ["boolean"],
     }
@@ -162,20 +155,21 @@ class SJE(_FullPassModel):
     def _rule(self) -> str:
         return "worst"
 
-    def _space(self, maps: np.ndarray, vectors: np.ndarray) -> FullSpace:
+    def _space(self, maps: np.ndarray, vectors: np.ndarray) -> DenseSpace:
         if self.normalize_projection:
-            return FullEmbeddingSpace(maps, vectors, project=True)
+            return DenseEmbeddingSpace(maps, vectors, project=True)
         return super()._space(maps, vectors)
 
     def _order(self, rng: np.random.Generator, n_samples: int) -> np.ndarray:
         return super()._order(rng, n_samples) if self.shuffle else np.arange(n_samples)
 
-    def _map_scorer(self, maps: np.ndarray, vectors: np.ndarray, n_samples: int) -> MapScorer:
-        kind = UnitMapScorer if self.normalize_projection else MapScorer
-        return kind(maps, vectors, n_samples)
+    @property
+    def by_direction(self) -> bool:  # type: ignore[override]
+        """Whether projected images are compared by direction only."""
+        return self.normalize_projection
 
 
-class ALE(_FullPassModel):
+class ALE(_DenseModel):
     """Attribute label embedding: bilinear compatibility, weighted ranking loss.
 
     A visit looks at the other classes in random order until one, the N-th, violates the margin,
@@ -212,7 +206,7 @@ class ALE(_FullPassModel):
     True
     """
 
-    _parameter_constraints = RankingModel._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = RankingModel._parameter_constraints | {
         "weighting": [StrOptions({"rank", "draws"})],
         "margin": [Interval(Real, 0, None, closed="left"), None],
     }
@@ -261,7 +255,7 @@ class ALE(_FullPassModel):
         return Schedule(self.learning_rate, usual if self.margin is None else self.margin, n_epochs)
 
 
-class DeViSE(_FullPassModel):
+class DeViSE(_DenseModel):
     """Deep visual-semantic embedding: bilinear compatibility, ranking loss.
 
     Parameters
@@ -293,7 +287,7 @@ class DeViSE(_FullPassModel):
     True
     """
 
-    _parameter_constraints = RankingModel._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = RankingModel._parameter_constraints | {
         "violators": [StrOptions({"first", "all"})],
     }
 

@@ -13,16 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import linalg
-from sklearn.utils._param_validation import Interval
 
-from latem.models.regression import unit_rows
+from latem.core.arrays import unit_rows
+from latem.core.threads import single_threaded_blas
+from latem.core.validation import Interval, validated
+from latem.models.class_view import Candidates
 from latem.models.scaling import Scaling
-from latem.models.tabled import TableClassifier
-from latem.threads import single_threaded_blas
+from latem.models.table_model import TableClassifier
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _ROWS = 1024
 _NEGLIGIBLE = 1e-8  # relative to the largest correlation
@@ -73,7 +77,7 @@ class CCA(TableClassifier):
     True
     """
 
-    _parameter_constraints = TableClassifier._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = TableClassifier._parameter_constraints | {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "reg_x": [Interval(Real, 0, None, closed="neither")],
         "reg_y": [Interval(Real, 0, None, closed="neither")],
@@ -109,7 +113,8 @@ class CCA(TableClassifier):
         self.n_threads = n_threads
         self.dtype = dtype
 
-    def fit(self, X: Any, y: Any) -> CCA:
+    @validated
+    def fit(self, X: Any, y: Any) -> Self:
         """Find the directions.
 
         Parameters
@@ -121,10 +126,9 @@ class CCA(TableClassifier):
         -------
         self
         """
-        self._validate_params()
-        X, y = self._begin_anew(X, y)
+        X, codes = self._begin_anew(X, y)
         with single_threaded_blas():
-            self._solve(X, self._codes(y), self._exact_vectors())
+            self._solve(X, codes, self.class_view_.training(np.float64))
         return self
 
     def _solve(self, X: np.ndarray, codes: np.ndarray, vectors: np.ndarray) -> None:
@@ -160,9 +164,9 @@ class CCA(TableClassifier):
             yield rows, self.scaler_.transform(X[rows], np.float64)
 
     def _block_scorer(
-        self, vectors: np.ndarray, n_samples: int
+        self, chosen: Candidates, n_samples: int
     ) -> Callable[[np.ndarray], np.ndarray]:
-        classes = unit_rows((vectors - self.class_mean_) @ self.class_map_)
+        classes = unit_rows((chosen.vectors - self.class_mean_) @ self.class_map_)
 
         def score(X: np.ndarray) -> np.ndarray:
             return unit_rows((X - self.image_mean_) @ self.image_map_) @ classes.T

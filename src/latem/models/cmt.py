@@ -14,19 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from latem.core.storage import FileFormatError
+from latem.core.threads import single_threaded_blas
+from latem.core.validation import Interval, StrOptions, validated
+from latem.models.class_view import Candidates
 from latem.models.regression import neighbour_scorer
 from latem.models.scaling import Scaling
-from latem.models.tabled import Candidates, TableClassifier
-from latem.models.training import diverged
-from latem.storage import FileFormatError
-from latem.threads import single_threaded_blas
+from latem.models.sgd.loop import diverged
+from latem.models.table_model import TableClassifier
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _BATCH = 128
 _FIRST_DECAY, _SECOND_DECAY, _FLOOR = 0.9, 0.999, 1e-8  # of Adam
@@ -108,7 +112,7 @@ class CMT(TableClassifier):
     True
     """
 
-    _parameter_constraints = TableClassifier._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = TableClassifier._parameter_constraints | {
         "n_hidden": [Interval(Integral, 1, None, closed="left")],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "fit_intercept": ["boolean"],
@@ -169,7 +173,8 @@ class CMT(TableClassifier):
 
     # -- learning -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> CMT:
+    @validated
+    def fit(self, X: Any, y: Any) -> Self:
         """Train the network, and measure how far images lie from their classes.
 
         Parameters
@@ -181,10 +186,8 @@ class CMT(TableClassifier):
         -------
         self
         """
-        self._validate_params()
-        X, y = self._begin_anew(X, y)
-        codes = self._codes(y)
-        targets = self._exact_vectors()[codes]
+        X, codes = self._begin_anew(X, y)
+        targets = self.class_view_.training(np.float64)[codes]
         features = self.scaler_.transform(X, np.float64)
         rng = check_random_state(self.random_state)
         network = Network(X.shape[1], self.n_hidden, targets.shape[1])
@@ -262,7 +265,7 @@ class CMT(TableClassifier):
             scores = nearness(self._predicted(features))
             distances[rows] = -np.take_along_axis(scores, codes[rows, None], axis=1)[:, 0]
 
-        self._each_block(X, len(self.classes_), measure)
+        self.each_block(X, len(self.classes_), measure)
         own = (distances[codes == code] for code in range(len(self.classes_)))
         radii = np.array([np.quantile(part, self.novelty_quantile) for part in own], self.dtype_)
         return np.maximum(radii, 0)  # not below by rounding
@@ -271,13 +274,13 @@ class CMT(TableClassifier):
 
     def is_novel(self, X: Any) -> np.ndarray:
         """Whether each image lies outside of every seen class, of shape (n_samples,)."""
-        X = self._check_images(X)
+        X = self.check_images(X)
         novel, nearness = np.empty(len(X), bool), self._nearness_to_seen()
 
         def work(rows: slice, features: np.ndarray) -> None:
             novel[rows] = self._outside(nearness(self._predicted(features)))
 
-        self._each_block(X, len(self.classes_), work)
+        self.each_block(X, len(self.classes_), work)
         return novel
 
     def _predicted(self, X: np.ndarray) -> np.ndarray:
@@ -285,16 +288,16 @@ class CMT(TableClassifier):
         return np.tanh(X @ self.hidden_map_ + self.hidden_offset_) @ self.map_ + self.offset_
 
     def _nearness_to_seen(self) -> Callable[[np.ndarray], np.ndarray]:
-        return neighbour_scorer("euclidean", self._seen_vectors())
+        return neighbour_scorer("euclidean", self.class_view_.training())
 
     def _outside(self, nearness: np.ndarray) -> Any:
         """Whether each image is farther from every seen class than its radius."""
         return (-nearness > self.radii_).all(axis=1)
 
     def _block_scorer(
-        self, vectors: np.ndarray, n_samples: int
+        self, chosen: Candidates, n_samples: int
     ) -> Callable[[np.ndarray], np.ndarray]:
-        nearness = neighbour_scorer(self.neighbour, vectors)
+        nearness = neighbour_scorer(self.neighbour, chosen.vectors)
         return lambda X: nearness(self._predicted(X))
 
     def _score_blocks(
@@ -318,7 +321,7 @@ class CMT(TableClassifier):
                 far = 1 - np.minimum(scores, 0) / spread
                 keep(rows, np.where(favoured, 1 / far, -far))
 
-        self._each_block(X, len(chosen.names), work)
+        self.each_block(X, len(chosen), work)
 
     # -- files --------------------------------------------------------------------------------
 

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils._param_validation import Interval
 
-from latem.models.regression import unit_rows
+from latem.core.arrays import unit_rows
+from latem.core.threads import single_threaded_blas
+from latem.core.validation import Interval, validated
+from latem.models.class_view import Candidates
 from latem.models.scaling import Scaling
-from latem.models.tabled import TableClassifier
-from latem.threads import single_threaded_blas
+from latem.models.table_model import TableClassifier
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class ConSE(TableClassifier):
@@ -63,7 +67,7 @@ class ConSE(TableClassifier):
     True
     """
 
-    _parameter_constraints = TableClassifier._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = TableClassifier._parameter_constraints | {
         "n_top": [Interval(Integral, 1, None, closed="left")],
         "C": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -94,7 +98,8 @@ class ConSE(TableClassifier):
         self.n_threads = n_threads
         self.dtype = dtype
 
-    def fit(self, X: Any, y: Any) -> ConSE:
+    @validated
+    def fit(self, X: Any, y: Any) -> Self:
         """Fit the classifier over the seen classes.
 
         Parameters
@@ -106,11 +111,10 @@ class ConSE(TableClassifier):
         -------
         self
         """
-        self._validate_params()
-        X, y = self._begin_anew(X, y)
+        X, codes = self._begin_anew(X, y)
         inner = LogisticRegression(C=self.C, max_iter=self.max_iter)
         with single_threaded_blas():
-            inner.fit(self.scaler_.transform(X, np.float64), self._codes(y))
+            inner.fit(self.scaler_.transform(X, np.float64), codes)
         self.n_iter_ = int(np.max(inner.n_iter_))
         coefficients, intercept = inner.coef_, inner.intercept_
         if len(self.classes_) == 2:  # scikit-learn keeps the second class's logit only
@@ -121,9 +125,9 @@ class ConSE(TableClassifier):
         return self
 
     def _block_scorer(
-        self, vectors: np.ndarray, n_samples: int
+        self, chosen: Candidates, n_samples: int
     ) -> Callable[[np.ndarray], np.ndarray]:
-        seen, candidates = self._seen_vectors(), unit_rows(vectors)
+        seen, candidates = self.class_view_.training(), unit_rows(chosen.vectors)
         n_left_out = max(len(seen) - self.n_top, 0)
 
         def score(X: np.ndarray) -> np.ndarray:

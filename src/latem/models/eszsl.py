@@ -11,28 +11,28 @@ grid for little more than the price of one fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy import linalg
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from latem.embeddings.table import ClassEmbeddings
+from latem.core.threads import single_threaded_blas
+from latem.core.validation import Interval, StrOptions, validated
 from latem.metrics import mean_class_accuracy
-from latem.models.balance import METRIC, read_metric, spreads
+from latem.models.balance import BalanceMixin, score_moment
 from latem.models.folds import Fold, class_folds, image_folds
+from latem.models.map_model import MapModel, read_only
+from latem.models.normal_equations import NormalEquations
 from latem.models.scaling import FeatureScaler, Scaling
-from latem.models.scoring import MapScorer
-from latem.models.tabled import TableClassifier
-from latem.threads import single_threaded_blas
 
-_ROWS = 1024
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 _GRID = tuple(10.0**power for power in range(-3, 4))
 
 
-class ESZSL(TableClassifier):
+class ESZSL(BalanceMixin, MapModel):
     """Embarrassingly simple zero-shot learning: one map, in closed form.
 
     Parameters
@@ -59,10 +59,10 @@ class ESZSL(TableClassifier):
     ----------
     classes_ : ndarray of shape (n_seen,)
     class_table_ : ClassEmbeddings
-    map_ : ndarray of shape (n_features, n_dimensions)
-    class_metric_ : ndarray of shape (n_dimensions, n_dimensions)
-        M of the mean square yᵀ M y of a class's scores; only if `balance_classes`.
+    map_ : ndarray of shape (n_features, n_dimensions), read-only
         The map W.
+    class_view_ : ClassView
+        What classes look like to the model; it holds their balance.
     scaler_ : FeatureScaler
 
     Examples
@@ -74,7 +74,7 @@ class ESZSL(TableClassifier):
     True
     """
 
-    _parameter_constraints = TableClassifier._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = MapModel._parameter_constraints | {
         "gamma": [Interval(Real, 0, None, closed="neither")],
         "lam": [Interval(Real, 0, None, closed="neither")],
         "labels": [StrOptions({"01", "±1"})],
@@ -106,7 +106,8 @@ class ESZSL(TableClassifier):
         self.n_threads = n_threads
         self.dtype = dtype
 
-    def fit(self, X: Any, y: Any) -> ESZSL:
+    @validated
+    def fit(self, X: Any, y: Any) -> Self:
         """Solve for the map.
 
         Parameters
@@ -118,41 +119,32 @@ class ESZSL(TableClassifier):
         -------
         self
         """
-        self._validate_params()
-        X, y = self._begin_anew(X, y)
+        X, codes = self._begin_anew(X, y)
         with single_threaded_blas():
-            problem = Problem(X, self._codes(y), self._exact_vectors(), self.scaler_, self.labels)
-            self._solve(problem, self.gamma, self.lam, len(X))
+            vectors = self.class_view_.training(np.float64)
+            equations = NormalEquations(X, codes, vectors, self.scaler_, self.labels)
+            self._solve(equations, self.gamma, self.lam)
         return self
 
-    def _solve(self, problem: Problem, gamma: float, lam: float, n_images: int) -> None:
-        exact = problem.solve(gamma, lam)
-        self.map_ = exact.astype(self.dtype_, order="C")
+    def _solve(self, equations: NormalEquations, gamma: float, lam: float) -> None:
+        exact = equations.solve(gamma, lam)
         if self.balance_classes:
-            self.class_metric_ = exact.T @ problem.images @ exact / n_images
+            moment = score_moment(exact[None], equations.images)
+            self.class_view_ = self.class_view_.balanced(moment)
+        self.map_ = read_only(exact.astype(self.dtype_, order="C"))
 
-    def _vectors(self, table: ClassEmbeddings) -> np.ndarray:
-        vectors = super()._vectors(table)
-        if hasattr(self, "class_metric_"):
-            vectors /= spreads(vectors, self.class_metric_)[:, None]
-        return vectors
-
-    def _block_scorer(
-        self, vectors: np.ndarray, n_samples: int
-    ) -> Callable[[np.ndarray], np.ndarray]:
-        return MapScorer(self.map_[None], vectors, n_samples).scores
+    def bilinear_maps(self) -> np.ndarray:
+        """The map, of shape (1, n_features, n_dimensions)."""
+        return self.map_[None]
 
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        tensors = {"map": self.map_}
-        if hasattr(self, "class_metric_"):
-            tensors[METRIC] = self.class_metric_
-        return tensors, {}
+        tensors, record = super()._state()
+        return {"map": self.map_, **tensors}, record
 
     def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
         shape = (self.n_features_in_, self.class_table_.n_dimensions)
-        self.map_ = self._check_tensor(tensors, "map", shape)
-        if self.balance_classes:
-            self.class_metric_ = read_metric(tensors, shape[1])
+        self.map_ = read_only(self._check_tensor(tensors, "map", shape))
+        super()._restore(tensors, record)
 
 
 class ESZSLCV(ESZSL):
@@ -183,7 +175,7 @@ class ESZSLCV(ESZSL):
         Fitted to all images with the best pair.
     """
 
-    _parameter_constraints = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         name: rule
         for name, rule in ESZSL._parameter_constraints.items()
         if name not in ("gamma", "lam")
@@ -221,7 +213,8 @@ class ESZSLCV(ESZSL):
         self.dtype = dtype
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> ESZSLCV:
+    @validated
+    def fit(self, X: Any, y: Any) -> Self:
         """Choose γ and λ on held-out classes, then fit all images.
 
         Parameters
@@ -233,17 +226,16 @@ class ESZSLCV(ESZSL):
         -------
         self
         """
-        self._validate_params()
         gammas, lams = (np.sort(np.asarray(v, dtype=float)) for v in (self.gammas, self.lams))
         for name, values in (("gammas", gammas), ("lams", lams)):
             if not len(values) or not np.isfinite(values).all() or values[0] <= 0:
                 raise ValueError(f"{name} of ESZSLCV must be numbers above zero; got {values}.")
-        X, y = self._begin_anew(X, y)
-        codes, vectors = self._codes(y), self._exact_vectors()
+        X, codes = self._begin_anew(X, y)
+        vectors, labels = self.class_view_.training(np.float64), self.classes_[codes]
         if self.class_embeddings is None:
-            folds = image_folds(y, self.cv, self.random_state)
+            folds = image_folds(labels, self.cv, self.random_state)
         else:
-            folds = class_folds(y, self.cv, self.random_state, "ESZSLCV")
+            folds = class_folds(labels, self.cv, self.random_state, "ESZSLCV")
         with single_threaded_blas():
             scores = [self._fold_scores(X, codes, vectors, fold, gammas, lams) for fold in folds]
             if scores:
@@ -253,9 +245,19 @@ class ESZSLCV(ESZSL):
                 self.cv_scores_ = np.full((len(gammas), len(lams)), np.nan)
                 best = np.array([len(gammas) // 2, len(lams) // 2])
             self.gamma_, self.lam_ = float(gammas[best[0]]), float(lams[best[1]])
-            problem = Problem(X, codes, vectors, self.scaler_, self.labels)
-            self._solve(problem, self.gamma_, self.lam_, len(X))
+            equations = NormalEquations(X, codes, vectors, self.scaler_, self.labels)
+            self._solve(equations, self.gamma_, self.lam_)
         return self
+
+    def twin(self, seed: int) -> ESZSL:
+        """Unfitted `ESZSL` with the penalties that were chosen."""
+        fresh = super().twin(seed)
+        shared = {
+            name: getattr(fresh, name) for name in ESZSL().get_params() if name in vars(fresh)
+        }
+        twin = ESZSL(**shared, gamma=self.gamma_, lam=self.lam_)
+        twin.encoder_ = self.encoder_
+        return twin
 
     def _fold_scores(
         self,
@@ -270,10 +272,10 @@ class ESZSLCV(ESZSL):
         out, candidates = fold.out, np.searchsorted(self.classes_, fold.candidates)
         kept, y_seen = np.unique(codes[~out], return_inverse=True)
         scaler = FeatureScaler.fit(X[~out], self.feature_scaling)
-        problem = Problem(X[~out], y_seen, vectors[kept], scaler, self.labels)
+        equations = NormalEquations(X[~out], y_seen, vectors[kept], scaler, self.labels)
         images = scaler.transform(X[out], np.float64)
         accuracy = np.empty((len(gammas), len(lams)))
-        grid = problem.grid_scores(
+        grid = equations.grid_scores(
             images, vectors[candidates], gammas, lams, balanced=self.balance_classes
         )
         for i, j, scores in grid:
@@ -282,68 +284,11 @@ class ESZSLCV(ESZSL):
         return accuracy
 
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        tensors = {**super()._state()[0], "cv_scores": self.cv_scores_}
-        return tensors, {"gamma": self.gamma_, "lam": self.lam_}
+        tensors, record = super()._state()
+        tensors["cv_scores"] = self.cv_scores_
+        return tensors, {**record, "gamma": self.gamma_, "lam": self.lam_}
 
     def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
         super()._restore(tensors, record)
         self.cv_scores_ = tensors["cv_scores"]
         self.gamma_, self.lam_ = float(record["gamma"]), float(record["lam"])
-
-
-class Problem:
-    """The products that a solution for any (γ, λ) needs, in float64."""
-
-    def __init__(
-        self,
-        X: np.ndarray,
-        codes: np.ndarray,
-        vectors: np.ndarray,
-        scaler: FeatureScaler,
-        labels: str,
-    ):
-        width = X.shape[1]
-        self.images = np.zeros((width, width))  # XᵀX
-        sums = np.zeros((len(vectors), width))  # images added up by class
-        for first in range(0, len(X), _ROWS):
-            rows = scaler.transform(X[first : first + _ROWS], np.float64)
-            self.images += rows.T @ rows
-            np.add.at(sums, codes[first : first + _ROWS], rows)
-        if labels == "±1":
-            sums = 2 * sums - sums.sum(axis=0)
-        self.classes = vectors.T @ vectors  # SᵀS
-        self.both = sums.T @ vectors  # XᵀYS
-
-    def solve(self, gamma: float, lam: float) -> np.ndarray:
-        """The map for one pair."""
-        left = self.images + gamma * np.eye(len(self.images))
-        right = self.classes + lam * np.eye(len(self.classes))
-        half = linalg.solve(left, self.both, assume_a="pos")
-        return linalg.solve(right, half.T, assume_a="pos").T
-
-    def grid_scores(
-        self,
-        X: np.ndarray,
-        vectors: np.ndarray,
-        gammas: np.ndarray,
-        lams: np.ndarray,
-        *,
-        balanced: bool = False,
-    ) -> Any:
-        """Yield (i, j, scores of X against `vectors`) for every pair of the grid.
-
-        Balanced scores of a class are divided by their root mean square over the training images.
-        """
-        d, q = linalg.eigh(self.images)
-        e, r = linalg.eigh(self.classes)
-        core = q.T @ self.both @ r
-        images, classes = X @ q, r.T @ vectors.T
-        for i, gamma in enumerate(gammas):
-            left = core / (d + gamma)[:, None]
-            projected = images @ left
-            squares = left.T @ (left * d[:, None]) if balanced else None
-            for j, lam in enumerate(lams):
-                scores = (projected / (e + lam)) @ classes
-                if squares is not None:
-                    scores /= spreads(classes.T, squares / np.outer(e + lam, e + lam))
-                yield i, j, scores

@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from latem import storage
+from latem.core import storage
+from latem.models import registry
 from latem.models.base import ZeroShotClassifier
-
-_HOMES = {
-    "ALE": "latem.models.bilinear",
-    "CCA": "latem.models.cca",
-    "CMT": "latem.models.cmt",
-    "ConSE": "latem.models.conse",
-    "DAP": "latem.models.attributes",
-    "DeViSE": "latem.models.bilinear",
-    "ESZSL": "latem.models.eszsl",
-    "ESZSLCV": "latem.models.eszsl",
-    "HeldOutSearch": "latem.selection",
-    "IAP": "latem.models.attributes",
-    "LatEm": "latem.models.latem",
-    "LatEmCV": "latem.selection",
-    "LateFusion": "latem.fusion",
-    "SJE": "latem.models.bilinear",
-    "SemanticOutputCodes": "latem.models.regression",
-    "WSABIE": "latem.models.wsabie",
-}
 
 
 def load(path: str | PathLike[str]) -> ZeroShotClassifier:
@@ -59,17 +40,28 @@ def load(path: str | PathLike[str]) -> ZeroShotClassifier:
     tensors, meta = storage.read_file(path, "model")
     try:
         return unpack(tensors, meta)
+    except UnknownModelError as error:
+        raise UnknownModelError(f"{path} {error}") from None
     except KeyError as error:
         raise storage.FileFormatError(f"{path} is damaged: it lacks {error}.") from None
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise storage.FileFormatError(f"{path} is damaged: {error}.") from None
 
 
+class UnknownModelError(storage.FileFormatError):
+    """A file holds a model that is not registered here."""
+
+
 def unpack(tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> ZeroShotClassifier:
-    """Model from the content of a file; only models of latem are known by name."""
-    name = meta.get("model")
-    if not isinstance(name, str) or name not in _HOMES:
-        raise ValueError(
-            f"it holds a model called {name!r}, and this latem knows {', '.join(_HOMES)}"
-        )
-    return getattr(import_module(_HOMES[name]), name)._unpack(tensors, meta)
+    """Model from the content of a file; only registered models are known by name."""
+    name = meta["model"]
+    try:
+        row = registry.find(name)
+    except (KeyError, TypeError):  # TypeError: not even a name
+        known = ", ".join(row.name for row in registry.own_rows())
+        raise UnknownModelError(
+            f"holds a model called {name!r}, which is not registered here; import or install the "
+            f"package that it comes from, or call latem.register with its class. Registered are "
+            f"{known}."
+        ) from None
+    return row.load().unpack(tensors, meta)

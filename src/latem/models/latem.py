@@ -8,43 +8,42 @@ that scored the true class best towards it. With K = 1 this is a bilinear rankin
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from latem.core.validation import Interval, StrOptions
 from latem.embeddings.table import ClassEmbeddings
-from latem.models.balance import METRIC, read_metric, spreads
-from latem.models.eszsl import Problem
-from latem.models.full_pass import (
-    RULES,
-    FullClassSpace,
-    FullEmbeddingSpace,
-    FullSpace,
-    full_epoch,
-    full_form,
-    full_length,
+from latem.models.balance import BalanceMixin, score_moment
+from latem.models.class_view import ClassView
+from latem.models.ranking import RankingModel
+from latem.models.scaling import Scaling
+from latem.models.sgd.dense import (
+    DenseClassSpace,
+    DenseEmbeddingSpace,
+    DenseSpace,
+    Draw,
+    dense_form,
+    dense_runner,
     iter_rows,
 )
-from latem.models.ranking import RankingModel
-from latem.models.regression import unit_rows
-from latem.models.scaling import Scaling
-from latem.models.spaces import ClassSpace, EmbeddingSpace, PairSpace, choose_form
-from latem.models.training import (
-    RunEpoch,
-    Schedule,
-    block_length,
-    more_rivals,
-    random_visits,
-    sampled_epoch,
+from latem.models.sgd.loop import Progress, RunEpoch, Schedule
+from latem.models.sgd.pairs import (
+    PairClassSpace,
+    PairEmbeddingSpace,
+    PairSpace,
+    pair_form,
+    pair_runner,
 )
+from latem.models.sgd.visits import more_rivals, random_visits
+from latem.models.training_images import TrainingImages
 
 _COUNTS = ("violations", "visits")
+_RENAMED = {"gamma": "start_gamma", "lam": "start_lam"}  # as older files call them
 
 
-class LatEm(RankingModel):
+class LatEm(BalanceMixin, RankingModel):
     """Latent embedding model: names classes from their descriptions alone.
 
     Parameters
@@ -73,8 +72,8 @@ class LatEm(RankingModel):
     start : {"random", "eszsl"}
         Maps at the start: random, as in the paper, or ESZSL's map for these images, scaled so that
         the true class leads the mean of all by 1 on average, plus the random ones.
-    gamma, lam : float
-        ESZSL's penalties for that start.
+    start_gamma, start_lam : float
+        ESZSL's penalties γ and λ for that start.
     n_rivals : int
         Rival classes drawn per visit, with replacement; the one that scores best is the rival.
         The paper draws 1. As many as there are other classes, or more, means all of them.
@@ -84,8 +83,8 @@ class LatEm(RankingModel):
         Whether, in answers, class vectors are scaled so that the scores of every class have the
         same mean square over the training images, in the mean over maps; else classes whose
         scores vary more are named more often. Best with centred features. Training itself uses
-        the plain class vectors. `partial_fit` counts the images of all its calls, but a model
-        from a file only those of later calls.
+        the plain class vectors. It is decided by the images of the last `fit`, or of all calls of
+        `partial_fit`; a model from a file counts those of later calls only.
     average : bool
         Whether the model is the mean of the maps after every visit instead of the last ones. With
         `partial_fit` and `warm_start` every call begins from the model so far, and averages over
@@ -115,13 +114,15 @@ class LatEm(RankingModel):
         Classes seen in training.
     class_table_ : ClassEmbeddings
         All classes that can be named.
-    maps_ : ndarray of shape (n_maps, n_features, n_dimensions)
+    maps_ : ndarray of shape (n_maps, n_features, n_dimensions), read-only
         The maps W_k.
     scaler_ : FeatureScaler
         Feature scaling and its statistics.
-    class_metric_ : ndarray of shape (n_dimensions, n_dimensions)
-        M of the mean square yᵀ M y of a class's scores, mean over maps; only if
-        `balance_classes`.
+    class_view_ : ClassView
+        What classes look like to the model: its `training` vectors and its `candidates`.
+    image_moment_ : ImageMoment
+        Σ x xᵀ over the images so far; only after `partial_fit` with `balance_classes`, which goes
+        on from it.
     history_ : dict of lists
         Per epoch: "violation_rate", "mean_loss", "n_maps" and "map_usage".
     n_iter_ : int
@@ -143,10 +144,10 @@ class LatEm(RankingModel):
     True
     """
 
-    _parameter_constraints = RankingModel._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = RankingModel._parameter_constraints | {
         "start": [StrOptions({"random", "eszsl"})],
-        "gamma": [Interval(Real, 0, None, closed="neither")],
-        "lam": [Interval(Real, 0, None, closed="neither")],
+        "start_gamma": [Interval(Real, 0, None, closed="neither")],
+        "start_lam": [Interval(Real, 0, None, closed="neither")],
         "n_rivals": [Interval(Integral, 1, None, closed="left")],
         "center_classes": ["boolean"],
         "balance_classes": ["boolean"],
@@ -168,8 +169,8 @@ class LatEm(RankingModel):
         normalize_classes: bool = True,
         init_scale: float = 1.0,
         start: str = "random",
-        gamma: float = 1.0,
-        lam: float = 1.0,
+        start_gamma: float = 1.0,
+        start_lam: float = 1.0,
         n_rivals: int = 1,
         center_classes: bool = False,
         balance_classes: bool = False,
@@ -192,8 +193,8 @@ class LatEm(RankingModel):
         self.normalize_classes = normalize_classes
         self.init_scale = init_scale
         self.start = start
-        self.gamma = gamma
-        self.lam = lam
+        self.start_gamma = start_gamma
+        self.start_lam = start_lam
         self.n_rivals = n_rivals
         self.center_classes = center_classes
         self.balance_classes = balance_classes
@@ -217,156 +218,83 @@ class LatEm(RankingModel):
             prune_count=self.prune_count,
         )
 
-    def _epoch_runner(
-        self,
-        space: PairSpace | FullSpace,
-        load: Callable[[np.ndarray], np.ndarray],
-        labels: np.ndarray,
-        schedule: Schedule,
-    ) -> RunEpoch:
-        if not isinstance(space, FullClassSpace | FullEmbeddingSpace):
-            pairs = space
-
-            def run_pairs(
-                epoch: int, rate: float, visits: np.ndarray, violations: np.ndarray
-            ) -> float:
-                order, rivals = self._visits(epoch, labels)
-                length = block_length(len(pairs.vectors), len(pairs), rate)
-                return sampled_epoch(
-                    pairs, load, labels, order, rivals, schedule, length, visits, violations
-                )
-
-            return run_pairs
-        whole = space
-        n_classes = len(whole.vectors)
-        everything = self.n_rivals >= n_classes - 1
-        rule = RULES["worst" if everything else "drawn"]
-        weights = np.ones(n_classes, whole.vectors.dtype)
-
-        def run(epoch: int, rate: float, visits: np.ndarray, violations: np.ndarray) -> float:
-            order, first = self._visits(epoch, labels)
-            n_more = 0 if everything else self.n_rivals - 1
-            more = more_rivals(self.seed_, epoch, labels[order], n_classes, n_more)
-            drawn = np.column_stack([first, more]).astype(np.float32)
-            parts = iter_rows(drawn[:, :0] if everything else drawn)
-            length = full_length(n_classes, len(whole), rate)
-            return full_epoch(
-                whole, load, labels, order, parts, rule, weights, schedule, length, visits,
-                violations,
-            )  # fmt: skip
-
-        return run
+    # -- choosing rivals ----------------------------------------------------------------------
 
     def _visits(self, epoch: int, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Order of the images in an epoch, and a random rival for each."""
         return random_visits(self.seed_, epoch, labels, len(self.classes_))
 
-    def _space(self, maps: np.ndarray, vectors: np.ndarray) -> PairSpace | FullSpace:
+    def _several_rivals(self, epoch: int, labels: np.ndarray) -> tuple[np.ndarray, Draw]:
+        """Order of the images, and the numbers of several rivals for each."""
+        order, first = self._visits(epoch, labels)
+        n_classes = len(self.classes_)
+        more = more_rivals(self.seed_, epoch, labels[order], n_classes, self.n_rivals - 1)
+        return order, iter_rows(np.column_stack([first, more]).astype(np.float32))
+
+    def _all_rivals(self, epoch: int, labels: np.ndarray) -> tuple[np.ndarray, Draw]:
+        """Order of the images; no rival needs to be drawn."""
+        order, _ = self._visits(epoch, labels)
+        return order, iter_rows(np.empty((len(order), 0), np.float32))
+
+    # -- running the engine -------------------------------------------------------------------
+
+    def _space(self, maps: np.ndarray, vectors: np.ndarray) -> PairSpace | DenseSpace:
         n_maps, n_features, n_dimensions = maps.shape
         sizes = len(vectors), n_features, n_dimensions, n_maps
         if self.n_rivals > 1 or self.average:
-            if full_form(*sizes) == "class":
-                return FullClassSpace(maps, vectors, average=self.average)
-            return FullEmbeddingSpace(maps, vectors, average=self.average)
-        if choose_form(*sizes) == "class":
-            return ClassSpace(maps, vectors)
-        return EmbeddingSpace(maps, vectors, self.n_threads)
+            if dense_form(*sizes) == "class":
+                return DenseClassSpace(maps, vectors, average=self.average)
+            return DenseEmbeddingSpace(maps, vectors, average=self.average)
+        if pair_form(*sizes) == "class":
+            return PairClassSpace(maps, vectors)
+        return PairEmbeddingSpace(maps, vectors, self.n_threads)
 
-    def _train(self, X: np.ndarray, y: np.ndarray, *how: Any) -> None:
-        before = vars(self).get("_moment_")
-        try:
-            if self.balance_classes or not hasattr(self, "maps_"):
-                self._look_at(X, y)
-            super()._train(X, y, *how)
-            metric = self._metric(self.maps_) if self.balance_classes else None
-            _set_or_drop(self, "class_metric_", metric)
-        except BaseException:
-            _set_or_drop(self, "_moment_", before)  # what was learned before stays as it was
-            raise
-        finally:
-            _set_or_drop(self, "_problem_", None)
+    def _epoch_runner(
+        self, space: PairSpace | DenseSpace, images: TrainingImages, schedule: Schedule
+    ) -> RunEpoch:
+        labels = images.labels
+        if isinstance(space, PairClassSpace | PairEmbeddingSpace):
+            return pair_runner(
+                space, images.load, labels, schedule, lambda epoch: self._visits(epoch, labels)
+            )
+        every = self.n_rivals >= images.n_classes - 1
+        rule, visits = ("hardest", self._all_rivals) if every else ("drawn", self._several_rivals)
+        weights = np.ones(images.n_classes)
+        return dense_runner(
+            space, images.load, labels, schedule, rule, weights, lambda epoch: visits(epoch, labels)
+        )
 
-    def _look_at(self, X: np.ndarray, y: np.ndarray) -> None:
-        """Take from the images what the closed form and the balance need."""
-        if not (self.balance_classes or self.start == "eszsl"):
-            return
-        vectors = self._training_vectors().astype(np.float64)
-        self._problem_ = Problem(X, self._codes(y), vectors, self.scaler_, "01")
-        if self.balance_classes:
-            images, n = vars(self).get("_moment_", (0.0, 0))
-            self._moment_ = (images + self._problem_.images, n + len(X))
+    # -- beyond the paper: closed-form start, centred and balanced classes ---------------------
 
-    def _first_maps(self, X: np.ndarray, labels: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        maps = super()._first_maps(X, labels, vectors)
+    def _first_maps(self, images: TrainingImages) -> np.ndarray:
+        maps = super()._first_maps(images)
         if self.start == "eszsl":
-            closed = self._problem_.solve(self.gamma, self.lam)
-            lead = self._mean_lead(X, labels, vectors.astype(np.float64), closed)
-            maps += (closed / lead).astype(maps.dtype)
+            closed = images.equations.solve(self.start_gamma, self.start_lam)
+            maps += (closed / images.mean_lead(closed)).astype(maps.dtype)
         return maps
 
-    def _metric(self, maps: np.ndarray) -> np.ndarray:
-        """Mean over maps of W_kᵀ E[x xᵀ] W_k: yᵀ M y is the mean square of a class's scores."""
-        images, n = self._moment_
-        exact = maps.astype(np.float64)
-        return sum(own.T @ images @ own for own in exact) / (n * len(exact))
+    def _make_view(self, table: ClassEmbeddings, seen: np.ndarray) -> ClassView:
+        view = super()._make_view(table, seen)
+        return view.centred() if self.center_classes else view
 
-    def _predict_by(self, maps: np.ndarray, X: np.ndarray, classes: Any) -> np.ndarray:
-        if not self.balance_classes:
-            return super()._predict_by(maps, X, classes)
-        before = vars(self).get("class_metric_")
-        self.class_metric_ = self._metric(maps)
-        try:
-            return super()._predict_by(maps, X, classes)
-        finally:
-            _set_or_drop(self, "class_metric_", before)
+    def _view_by(self, maps: np.ndarray, images: TrainingImages) -> ClassView:
+        balance = score_moment(maps, images.moment) if self.balance_classes else None
+        return self.class_view_.balanced(balance)
 
-    def _mean_lead(
-        self, X: np.ndarray, labels: np.ndarray, vectors: np.ndarray, closed: np.ndarray
-    ) -> float:
-        """By how much a map scores the true class above the mean of all seen ones, on average."""
-        targets = closed @ (vectors - vectors.mean(axis=0)).T  # (n_features, n_classes)
-        total = 0.0
-        for first in range(0, len(X), 1024):
-            rows = self.scaler_.transform(X[first : first + 1024], np.float64)
-            total += float(np.einsum("ij,ji->", rows, targets[:, labels[first : first + 1024]]))
-        lead = total / len(X)
-        return lead if lead > 0 else 1.0
+    def _images(self, X: np.ndarray, labels: np.ndarray, *, partial: bool) -> TrainingImages:
+        images = super()._images(X, labels, partial=partial)
+        images.earlier = vars(self).get("image_moment_") if partial else None
+        return images
 
-    def _training_vectors(self) -> np.ndarray:
-        return self._plain_vectors(self.class_table_.select(self.classes_))
+    def _keep(self, maps: np.ndarray, images: TrainingImages, progress: Progress) -> None:
+        super()._keep(maps, images, progress)
+        self.__dict__.pop("image_moment_", None)
+        if images.partial and self.balance_classes:
+            self.image_moment_ = images.moment
 
-    def _plain_vectors(self, table: ClassEmbeddings) -> np.ndarray:
-        """Class vectors as training uses them, without balance."""
-        if not self.center_classes:
-            return super()._vectors(table)
-        mean = self.class_table_.select(self.classes_).vectors.mean(axis=0)
-        vectors = table.vectors - mean
-        rounding = 10 * np.finfo(np.float64).eps * np.abs(table.vectors).max(axis=1)
-        vectors[np.abs(vectors).max(axis=1) <= rounding] = 0  # the mean itself, but for rounding
-        if self.normalize_classes:
-            vectors = unit_rows(vectors)
-        return np.ascontiguousarray(vectors, dtype=self.dtype_)
+    # -- files --------------------------------------------------------------------------------
 
-    def _vectors(self, table: ClassEmbeddings) -> np.ndarray:
-        vectors = self._plain_vectors(table)
-        if hasattr(self, "class_metric_"):
-            exact = vectors.astype(np.float64)
-            vectors = (exact / spreads(exact, self.class_metric_)[:, None]).astype(self.dtype_)
-        return vectors
-
-    def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        tensors, record = super()._state()
-        if hasattr(self, "class_metric_"):
-            tensors[METRIC] = self.class_metric_
-        return tensors, record
-
-    def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
-        super()._restore(tensors, record)
-        if self.balance_classes:
-            self.class_metric_ = read_metric(tensors, self.class_table_.n_dimensions)
-
-
-def _set_or_drop(model: Any, name: str, value: Any) -> None:
-    if value is None:
-        vars(model).pop(name, None)
-    else:
-        setattr(model, name, value)
+    @classmethod
+    def current_names(cls, params: dict[str, Any]) -> dict[str, Any]:
+        """Parameters of a file, perhaps an older one, under the names they have now."""
+        return {_RENAMED.get(name, name): value for name, value in params.items()}

@@ -16,8 +16,10 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from latem import storage
-from latem.calibration import (
+from latem.core import storage
+from latem.core.messages import first_few
+from latem.embeddings.table import ClassEmbeddings, as_class_embeddings
+from latem.metrics.calibration import (
     CalibrationReport,
     RejectionReport,
     check_threshold,
@@ -28,8 +30,6 @@ from latem.calibration import (
     risk_coverage_curve,
     threshold_for,
 )
-from latem.embeddings.table import ClassEmbeddings, as_class_embeddings
-from latem.wording import some
 
 _NUMBERS = ("temperature", "rejection_threshold")
 
@@ -58,8 +58,8 @@ class ProbabilityMixin(metaclass=ABCMeta):
         """Compatibility of images and classes, of shape (n_samples, n_classes)."""
 
     @abstractmethod
-    def _names(self, classes: Any) -> np.ndarray:
-        """Names of the candidates, in the order of the scores."""
+    def candidate_names(self, classes: Any = None) -> np.ndarray:
+        """Names of the candidates, in the order of the columns of scores."""
 
     # -- probabilities ------------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ class ProbabilityMixin(metaclass=ABCMeta):
             In the precision of the scores. Rows add up to one; columns are in the order of the
             classes.
         """
-        scores = self._candidate_scores(X, classes)
+        scores = self.class_scores(X, classes)
         probabilities = probabilities_of(scores, getattr(self, "temperature_", 1.0))
         if not hasattr(self, "temperature_"):
             warnings.warn(
@@ -120,8 +120,8 @@ class ProbabilityMixin(metaclass=ABCMeta):
         known = [name for name in present if name in seen]
         if known:
             raise ValueError(
-                f"{owner} must be calibrated on held-out classes, but was fitted to {some(known)}; "
-                f"it is surer of those than it will be of unseen ones."
+                f"{owner} must be calibrated on held-out classes, but was fitted to "
+                f"{first_few(known)}; it is surer of those than it will be of unseen ones."
             )
         if len(present) < 2:
             raise ValueError(
@@ -129,10 +129,10 @@ class ProbabilityMixin(metaclass=ABCMeta):
                 f"only {present}."
             )
         candidates = present if classes is None else _listed(classes)
-        codes = class_codes(y, self._names(candidates))
-        scores = self._candidate_scores(X, candidates)
+        codes = class_codes(y, self.candidate_names(candidates))
+        scores = self.class_scores(X, candidates)
         temperature = fit_temperature(scores, codes)
-        self._uncalibrate()
+        self.forget_calibration()
         self.temperature_ = temperature
         return CalibrationReport.of(scores, codes, temperature)
 
@@ -167,7 +167,7 @@ class ProbabilityMixin(metaclass=ABCMeta):
             )
         check_threshold(threshold)
         best, confidence = self._confidence(X, classes)
-        named = self._names(classes)[best].astype(object)
+        named = self.candidate_names(classes)[best].astype(object)
         named[confidence < threshold] = None
         return named
 
@@ -205,7 +205,7 @@ class ProbabilityMixin(metaclass=ABCMeta):
         check_is_fitted(self)
         check_wanted(coverage, false_accept_rate)
         classes = _listed(classes)
-        names = self._names(classes)
+        names = self.candidate_names(classes)
         best, confidence = self._confidence(X, classes)
         inside: np.ndarray
         if y is None:
@@ -285,8 +285,21 @@ class ProbabilityMixin(metaclass=ABCMeta):
 
     # -- shared -------------------------------------------------------------------------------
 
-    def _candidate_scores(self, X: Any, classes: Any) -> np.ndarray:
-        """Scores with a column for every candidate, of shape (n_samples, n_classes)."""
+    def class_scores(self, X: Any, classes: Any = None) -> np.ndarray:
+        """Scores with a column for every candidate, also of two seen classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        classes
+            Which classes may be the answer; see `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns are in the order of `candidate_names`. Of two seen classes the first has the
+            score 0, and the second by how much it is ahead.
+        """
         scores = self.decision_function(X, classes)
         if scores.ndim == 1:  # two seen classes: their difference
             scores = np.column_stack([np.zeros_like(scores), scores])
@@ -294,7 +307,7 @@ class ProbabilityMixin(metaclass=ABCMeta):
 
     def _confidence(self, X: Any, classes: Any) -> tuple[np.ndarray, np.ndarray]:
         """Columns of the most probable candidates, and their probabilities in float64."""
-        scores = self._candidate_scores(X, classes)
+        scores = self.class_scores(X, classes)
         if scores.shape[1] < 2:
             raise ValueError(
                 f"{type(self).__name__} is always sure of a single candidate; to know whether it "
@@ -303,8 +316,8 @@ class ProbabilityMixin(metaclass=ABCMeta):
         probabilities = probabilities_of(scores, getattr(self, "temperature_", 1.0))
         return scores.argmax(axis=1), probabilities.max(axis=1)
 
-    def _uncalibrate(self) -> None:
-        """Forget both numbers: they belong to scores that are about to change."""
+    def forget_calibration(self) -> None:
+        """Forget temperature and threshold: they belong to scores that have changed."""
         for name in _NUMBERS:
             self.__dict__.pop(f"{name}_", None)
 

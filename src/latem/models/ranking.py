@@ -2,48 +2,50 @@
 
 Compatibility is F(x, y) = max_k xᵀ W_k y (equation 4 of the paper). `LatEm` draws one rival class
 per visit; the bilinear models look at all classes. Fitting, continuing, checkpoints, choosing the
-best epoch on held-out classes, scoring and the model file are the same for all of them.
+best epoch on held-out classes and the model file are the same for all of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Callable
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from latem import storage
+from latem.core.messages import first_few
+from latem.core.progress import progress_bar
+from latem.core.storage import FileFormatError
+from latem.core.threads import single_threaded_blas
+from latem.core.validation import Interval, validated
 from latem.models.base import forget_learned
-from latem.models.checkpoint import Checkpoint
-from latem.models.progress import progress_bar
-from latem.models.scaling import FeatureScaler
+from latem.models.class_view import ClassView
+from latem.models.map_model import MapModel, read_only
 from latem.models.scoring import MapScorer
-from latem.models.spaces import Space
-from latem.models.tabled import TableClassifier
-from latem.models.training import (
-    LONGEST_BLOCK,
+from latem.models.sgd.best_epoch import BestEpoch, EpochScores
+from latem.models.sgd.checkpoint import Checkpoint
+from latem.models.sgd.loop import (
     Callback,
     EpochInfo,
     Progress,
     RunEpoch,
     Schedule,
+    Space,
     diverged,
-    random_maps,
     train,
 )
-from latem.models.watch import BestEpoch
-from latem.threads import single_threaded_blas
-from latem.wording import some
+from latem.models.sgd.visits import random_maps
+from latem.models.training_images import TrainingImages
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
-class RankingModel(TableClassifier):
+class RankingModel(MapModel):
     """Base of `LatEm` and the bilinear models.
 
     A subclass has the parameters below besides those of every model, and fills in `_space` and
@@ -51,7 +53,7 @@ class RankingModel(TableClassifier):
 
     Attributes
     ----------
-    maps_ : ndarray of shape (n_maps, n_features, n_dimensions)
+    maps_ : ndarray of shape (n_maps, n_features, n_dimensions), read-only
         The maps W_k.
     history_ : dict of lists
         Per epoch: "violation_rate", "mean_loss", "n_maps" and "map_usage", and with held-out
@@ -62,7 +64,7 @@ class RankingModel(TableClassifier):
         Epoch whose maps were kept; without held-out images the last one.
     """
 
-    _parameter_constraints = TableClassifier._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = MapModel._parameter_constraints | {
         "n_maps": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "n_epochs": [Interval(Integral, 1, None, closed="left")],
@@ -97,20 +99,30 @@ class RankingModel(TableClassifier):
         """Where the maps live during training."""
 
     @abstractmethod
-    def _epoch_runner(
-        self,
-        space: Any,
-        load: Callable[[np.ndarray], np.ndarray],
-        labels: np.ndarray,
-        schedule: Schedule,
-    ) -> RunEpoch:
-        """Function that visits all images once; see `latem.models.training.train`."""
+    def _epoch_runner(self, space: Any, images: TrainingImages, schedule: Schedule) -> RunEpoch:
+        """Function that visits all images once; see `latem.models.sgd.loop.train`."""
 
     def _schedule(self, n_epochs: int) -> Schedule:
         return Schedule(self.learning_rate, self.margin, n_epochs)
 
+    def _initial_maps(self, shape: tuple[int, int, int]) -> np.ndarray:
+        return random_maps(self.seed_, shape, self.init_scale, self.dtype_)
+
+    def _first_maps(self, images: TrainingImages) -> np.ndarray:
+        """Maps at the start of a training."""
+        return self._initial_maps((self.n_maps, images.X.shape[1], images.vectors.shape[1]))
+
+    def _images(self, X: np.ndarray, labels: np.ndarray, *, partial: bool) -> TrainingImages:
+        """The images of a training; `partial` is one of several calls of `partial_fit`."""
+        return TrainingImages(X, labels, self.class_view_.training(), self.scaler_, partial=partial)
+
+    def _view_by(self, maps: np.ndarray, images: TrainingImages) -> ClassView:
+        """What classes look like when these maps answer."""
+        return self.class_view_
+
     # -- learning -----------------------------------------------------------------------------
 
+    @validated
     def fit(
         self,
         X: Any,
@@ -120,7 +132,7 @@ class RankingModel(TableClassifier):
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: int = 10,
         validation: tuple[Any, Any] | None = None,
-    ) -> Any:
+    ) -> Self:
         """Learn the maps from images of seen classes.
 
         Parameters
@@ -148,23 +160,27 @@ class RankingModel(TableClassifier):
         -------
         self
         """
-        self._validate_params()
         more = self.warm_start and hasattr(self, "maps_")
         if more:
             if checkpoint is not None:
                 raise ValueError("A checkpoint belongs to one training: use it without warm_start.")
-            X, y = self._check_training_images(X, y, reset=False)
+            X, y = self.check_training_images(X, y, reset=False)
         else:
             forget_learned(self)
-            X, y = self._check_training_images(X, y)
-            self._begin(X, y)
+            X, y = self.check_training_images(X, y)
+            self.prepare(X, y)
         n_epochs = (self.n_iter_ if more else 0) + self.n_epochs
         watch = None if validation is None else self._watch(validation, more or checkpoint)
+        images = self._images(X, self.class_codes(y), partial=False)
+        keeper = None
+        if checkpoint is not None:
+            keeper = Checkpoint(checkpoint, checkpoint_every, self._fingerprint(images, y))
         with single_threaded_blas():
-            self._train(X, y, n_epochs, callback, checkpoint, checkpoint_every, watch)
+            self._train(images, n_epochs, callback, keeper, watch)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
+    @validated
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Continue training with one pass over some images.
 
         Parameters
@@ -179,96 +195,85 @@ class RankingModel(TableClassifier):
         -------
         self
         """
-        self._validate_params()
         if hasattr(self, "maps_"):
             if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
                 raise ValueError(
                     "partial_fit got other classes than in its first call; fit anew to change them."
                 )
-            X, y = self._check_training_images(X, y, reset=False)
+            X, y = self.check_training_images(X, y, reset=False)
         else:
             forget_learned(self)
-            X, y = self._check_training_images(X, y)
-            self._begin(X, y, classes)
+            X, y = self.check_training_images(X, y)
+            self.prepare(X, y, classes)
+        images = self._images(X, self.class_codes(y), partial=True)
         with single_threaded_blas():
-            self._train(X, y, getattr(self, "n_iter_", 0) + 1)
+            self._train(images, getattr(self, "n_iter_", 0) + 1)
         return self
 
-    def _begin(self, X: np.ndarray, y: np.ndarray, classes: Any = None) -> None:
-        self._set_classes(y, classes)
-        self.dtype_ = self.dtype
-        self.scaler_ = FeatureScaler.fit(X, self.feature_scaling)
+    def prepare(self, X: np.ndarray, y: np.ndarray, classes: Any = None) -> None:
+        """Set what a model knows of validated images and labels before it learns."""
+        super().prepare(X, y, classes)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _train(
         self,
-        X: np.ndarray,
-        y: np.ndarray,
+        images: TrainingImages,
         n_epochs: int,
         callback: Callback | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-        checkpoint_every: int = 10,
+        keeper: Checkpoint | None = None,
         watch: BestEpoch | None = None,
     ) -> None:
-        labels = self._codes(y)
-        vectors = self._training_vectors()
         if hasattr(self, "maps_"):
-            maps = self.maps_.copy()
-            progress = Progress(
-                self.seed_,
-                visits=self.map_visits_.copy(),
-                violations=self.map_violations_.copy(),
-                epoch=self.n_iter_,
-                history={name: list(values) for name, values in self.history_.items()},
-            )
+            maps, progress = self.maps_.copy(), self._progress()
         else:
-            maps = self._first_maps(X, labels, vectors)
-            progress = Progress.new(self.seed_, self.n_maps)
-        space = self._space(maps, vectors)
-        keeper = None
-        if checkpoint is not None:
-            keeper = Checkpoint(checkpoint, checkpoint_every, self._fingerprint(X, y, vectors))
+            maps, progress = self._first_maps(images), Progress.new(self.seed_, self.n_maps)
+        space = self._space(maps, images.vectors)
+        if keeper is not None:
             keeper.resume(space, progress, n_epochs, fixed_seed=self.random_state is not None)
             self.seed_ = progress.seed
         schedule = self._schedule(n_epochs)
-        buffer = np.empty((LONGEST_BLOCK, X.shape[1]), self.dtype_)
+        run_epoch = self._epoch_runner(space, images, schedule)
 
-        def load(rows: np.ndarray) -> np.ndarray:
-            return self.scaler_.load(X, rows, buffer)
+        def predict(maps: np.ndarray, X: Any, classes: Any) -> np.ndarray:
+            return self._predict_by(maps, self._view_by(maps, images), X, classes)
 
-        run_epoch = self._epoch_runner(space, load, labels, schedule)
-
-        with progress_bar(self.verbose, n_epochs - progress.epoch) as show:
+        n_left = n_epochs - progress.epoch
+        with progress_bar(self.verbose, "training", total=n_left, unit="epochs") as advance:
 
             def after_epoch(info: EpochInfo) -> None:
-                show(info)
+                advance(text=f"{info.violation_rate:.1%} violations, {info.n_maps} maps")
                 if watch is not None:
                     watch.look(info, progress.history)
                 if keeper is not None:
                     last = progress.stopped or info.epoch == n_epochs
                     keeper.write(space, progress, last=last)
 
-            train(space, run_epoch, len(X), schedule, progress, callback, after_epoch)
+            train(space, run_epoch, len(images), schedule, progress, callback, after_epoch, predict)
         maps = space.maps() if watch is None else watch.maps()
         if not np.isfinite(maps).all():
             raise diverged(progress.epoch, self.learning_rate)
-        self.maps_ = maps
-        self.n_iter_ = progress.epoch
+        self._keep(maps, images, progress)
         self.best_epoch_ = progress.epoch if watch is None else watch.epoch
+
+    def _progress(self) -> Progress:
+        """Where the training stands that is to be continued."""
+        return Progress(
+            self.seed_,
+            visits=self.map_visits_.copy(),
+            violations=self.map_violations_.copy(),
+            epoch=self.n_iter_,
+            history={name: list(values) for name, values in self.history_.items()},
+        )
+
+    def _keep(self, maps: np.ndarray, images: TrainingImages, progress: Progress) -> None:
+        """Take over what a training has learned."""
+        self.class_view_ = self._view_by(maps, images)
+        self.maps_ = read_only(maps)
+        self.n_iter_ = progress.epoch
         self.history_ = progress.history
         self.map_visits_ = progress.visits
         self.map_violations_ = progress.violations
-
-    def _training_vectors(self) -> np.ndarray:
-        """Vectors of the seen classes that the training uses."""
-        return self._seen_vectors()
-
-    def _first_maps(self, X: np.ndarray, labels: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Maps at the start of a training."""
-        return self._initial_maps((self.n_maps, X.shape[1], vectors.shape[1]))
-
-    def _initial_maps(self, shape: tuple[int, int, int]) -> np.ndarray:
-        return random_maps(self.seed_, shape, self.init_scale, self.dtype_)
+        self.forget_calibration()
 
     def _watch(self, validation: tuple[Any, Any], conflict: Any) -> BestEpoch:
         if conflict or self._schedule(0).prune_below is not None:
@@ -280,32 +285,34 @@ class RankingModel(TableClassifier):
         known = np.intersect1d(np.unique(y), self.classes_)
         if len(known):
             raise ValueError(
-                f"validation holds images of classes that are trained on, {some(known.tolist())}; "
-                f"only held-out classes show how unseen ones will be named."
+                f"validation holds images of classes that are trained on, "
+                f"{first_few(known.tolist())}; only held-out classes show how unseen ones will be "
+                f"named."
             )
         X, y = self._check_features(X), column_or_1d(y)
         check_consistent_length(X, y)
         classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(
-                f"validation holds images of one class only, {classes.tolist()}, which would "
-                f"always be named rightly; hold out at least two classes."
+                f"validation holds images of one class only, {classes.tolist()}, and any model "
+                f"would name them correctly; hold out at least two classes."
             )
-        return BestEpoch(y, lambda maps: self._predict_by(maps, X, classes))
+        return BestEpoch(EpochScores(X, y, classes))
 
-    def _predict_by(self, maps: np.ndarray, X: np.ndarray, classes: Any) -> np.ndarray:
-        """Most compatible classes by other maps than the model's own, during training."""
-        chosen = self._candidates(classes)
-        scorer = self._map_scorer(maps, chosen.vectors, len(X))
+    def _predict_by(self, maps: np.ndarray, view: ClassView, X: Any, classes: Any) -> np.ndarray:
+        """Most compatible classes by other maps than the model has, during training."""
+        X = self._check_features(X)
+        chosen = view.candidates(classes)
+        scorer = MapScorer(maps, chosen.vectors, by_direction=self.by_direction)
         named = np.empty(len(X), np.intp)
 
         def work(rows: slice, features: np.ndarray) -> None:
             named[rows] = scorer.scores(features).argmax(axis=1)
 
-        self._each_block(X, len(chosen.names), work)
+        self.each_block(X, len(chosen), work)
         return chosen.names[named]
 
-    def _fingerprint(self, X: np.ndarray, y: np.ndarray, vectors: np.ndarray) -> str:
+    def _fingerprint(self, images: TrainingImages, y: np.ndarray) -> str:
         """Digest of everything that decides the course of a training, but its length."""
         free = {
             "n_epochs",
@@ -315,56 +322,22 @@ class RankingModel(TableClassifier):
             "class_embeddings",
             "random_state",
         }
+        X = images.X
         params = {k: _same(v) for k, v in self.get_params(deep=False).items() if k not in free}
         digest = hashlib.blake2b(repr(sorted(params.items())).encode(), digest_size=16)
         digest.update(repr((X.shape, X.dtype.str, np.asarray(y).tolist())).encode())
-        digest.update(vectors.tobytes())
+        digest.update(images.vectors.tobytes())
         for first in range(0, len(X), 4096):
             digest.update(np.ascontiguousarray(X[first : first + 4096]).tobytes())
         return digest.hexdigest()
 
-    # -- answering ----------------------------------------------------------------------------
+    def twin(self, seed: int) -> Any:
+        """Unfitted model with the parameters that this fitted one ended up with."""
+        return super().twin(seed).set_params(n_epochs=self.best_epoch_, verbose=False)
 
-    def latent_map(self, X: Any, classes: Any = None, *, per_class: bool = False) -> np.ndarray:
-        """Which map won.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        classes
-            Which classes may be the answer; see `decision_function`.
-        per_class : bool
-            Whether to tell it for every class instead of just for the predicted one.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), or (n_samples, n_classes) if `per_class`
-            Numbers of maps, the argmax of max_k xᵀ W_k y.
-        """
-        X = self._check_images(X)
-        chosen = self._candidates(classes)
-        scorer = self._map_scorer(self.maps_, chosen.vectors, len(X))
-        shape = (len(X), len(chosen.names)) if per_class else (len(X),)
-        winners = np.empty(shape, np.intp)
-
-        def work(rows: slice, features: np.ndarray) -> None:
-            scores, winner = scorer.winners(features)
-            if per_class:
-                winners[rows] = winner
-            else:
-                best = scores.argmax(axis=1)[:, None]
-                winners[rows] = np.take_along_axis(winner, best, axis=1)[:, 0]
-
-        self._each_block(X, len(chosen.names), work)
-        return winners
-
-    def _block_scorer(
-        self, vectors: np.ndarray, n_samples: int
-    ) -> Callable[[np.ndarray], np.ndarray]:
-        return self._map_scorer(self.maps_, vectors, n_samples).scores
-
-    def _map_scorer(self, maps: np.ndarray, vectors: np.ndarray, n_samples: int) -> MapScorer:
-        return MapScorer(maps, vectors, n_samples)
+    def bilinear_maps(self) -> np.ndarray:
+        """The maps W_k, of shape (n_maps, n_features, n_dimensions)."""
+        return self.maps_
 
     # -- files --------------------------------------------------------------------------------
 
@@ -387,15 +360,15 @@ class RankingModel(TableClassifier):
         n_maps = len(maps) if maps.ndim == 3 else 0
         shape = (n_maps, self.n_features_in_, self.class_table_.n_dimensions)
         if not n_maps or maps.shape != shape or maps.dtype != self.dtype:
-            raise storage.FileFormatError(
+            raise FileFormatError(
                 f"maps of shape {maps.shape} and type {maps.dtype}, not {shape} and {self.dtype}"
             )
         if not np.isfinite(maps).all():
-            raise storage.FileFormatError("maps that are not finite")
+            raise FileFormatError("maps that are not finite")
         for name in ("map_visits", "map_violations"):
             if tensors[name].shape != (n_maps,):
-                raise storage.FileFormatError(f"{name} of shape {tensors[name].shape}")
-        self.maps_ = maps
+                raise FileFormatError(f"{name} of shape {tensors[name].shape}")
+        self.maps_ = read_only(maps)
         self.map_visits_ = tensors["map_visits"]
         self.map_violations_ = tensors["map_violations"]
         self.n_iter_ = int(record["n_iter"])

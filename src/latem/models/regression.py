@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.linear_model import Ridge
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from latem.core.arrays import unit_rows
+from latem.core.threads import single_threaded_blas
+from latem.core.validation import Interval, StrOptions, validated
+from latem.models.class_view import Candidates
 from latem.models.scaling import Scaling
-from latem.models.tabled import TableClassifier
-from latem.threads import single_threaded_blas
+from latem.models.table_model import TableClassifier
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class SemanticOutputCodes(TableClassifier):
@@ -55,7 +60,7 @@ class SemanticOutputCodes(TableClassifier):
     True
     """
 
-    _parameter_constraints = TableClassifier._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = TableClassifier._parameter_constraints | {
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "neighbour": [StrOptions({"euclidean", "cosine"})],
     }
@@ -82,7 +87,8 @@ class SemanticOutputCodes(TableClassifier):
         self.n_threads = n_threads
         self.dtype = dtype
 
-    def fit(self, X: Any, y: Any) -> SemanticOutputCodes:
+    @validated
+    def fit(self, X: Any, y: Any) -> Self:
         """Fit the regression.
 
         Parameters
@@ -94,9 +100,8 @@ class SemanticOutputCodes(TableClassifier):
         -------
         self
         """
-        self._validate_params()
-        X, y = self._begin_anew(X, y)
-        targets = self._exact_vectors()[self._codes(y)]
+        X, codes = self._begin_anew(X, y)
+        targets = self.class_view_.training(np.float64)[codes]
         ridge = Ridge(alpha=self.alpha, solver="cholesky")
         with single_threaded_blas():
             ridge.fit(self.scaler_.transform(X, np.float64), targets)
@@ -106,9 +111,9 @@ class SemanticOutputCodes(TableClassifier):
         return self
 
     def _block_scorer(
-        self, vectors: np.ndarray, n_samples: int
+        self, chosen: Candidates, n_samples: int
     ) -> Callable[[np.ndarray], np.ndarray]:
-        nearness = neighbour_scorer(self.neighbour, vectors)
+        nearness = neighbour_scorer(self.neighbour, chosen.vectors)
 
         def score(X: np.ndarray) -> np.ndarray:
             return nearness(X @ self.map_ + self.offset_)
@@ -140,10 +145,3 @@ def neighbour_scorer(neighbour: str, vectors: np.ndarray) -> Callable[[np.ndarra
         return 2 * (predicted @ vectors.T) - squares - own
 
     return euclidean
-
-
-def unit_rows(rows: np.ndarray) -> np.ndarray:
-    """Rows divided by their Euclidean lengths; zero rows stay."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    lengths[lengths == 0] = 1
-    return rows / lengths

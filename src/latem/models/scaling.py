@@ -14,7 +14,8 @@ from typing import Literal
 
 import numpy as np
 
-from latem.models import kernels
+from latem.core.arrays import unit_rows
+from latem.models.sgd import kernels
 
 Scaling = Literal["zmax", "zscore", "l2", "l2-centered"]
 SCALINGS: tuple[Scaling, ...] = ("zmax", "zscore", "l2", "l2-centered")
@@ -56,7 +57,8 @@ class FeatureScaler:
         shift, scale = np.zeros(width), np.ones(width)
         if kind in ("zscore", "zmax"):
             shift, std, low, high = _column_statistics(X)
-            rounding = 10 * np.finfo(X.dtype).eps * np.maximum(np.abs(low), np.abs(high))
+            precise = np.result_type(X.dtype, np.float32)  # holds half precision exactly
+            rounding = 10 * np.finfo(precise).eps * np.maximum(np.abs(low), np.abs(high))
             std[std <= rounding] = 1.0  # constant but for rounding
             scale = 1.0 / std
             if kind == "zmax":
@@ -74,7 +76,7 @@ class FeatureScaler:
             total = np.zeros(width)
             for first in range(0, len(X), _ROWS):
                 rows = np.array(X[first : first + _ROWS], dtype=np.float64)
-                _make_unit(rows)
+                unit_rows(rows, in_place=True)
                 total += rows.sum(axis=0)
             shift = total / len(X)
         return cls(kind, shift, scale)
@@ -107,21 +109,11 @@ class FeatureScaler:
     def _scale(self, rows: np.ndarray) -> None:
         """Scale rows in place."""
         if self.kind in ("l2", "l2-centered"):
-            _make_unit(rows)
+            unit_rows(rows, in_place=True)
         if self.kind == "l2-centered":
             rows -= self.shift.astype(rows.dtype)
         elif self.kind in ("zscore", "zmax"):
             kernels.scale_rows(rows, self.shift.astype(rows.dtype), self.scale.astype(rows.dtype))
-
-
-def _make_unit(rows: np.ndarray) -> None:
-    """Divide rows by their lengths, in place; rows of zeros stay."""
-    largest = np.abs(rows).max(axis=1, keepdims=True)
-    largest[largest == 0] = 1.0
-    rows /= largest  # guards the squares against overflow and underflow
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    norms[norms == 0] = 1.0
-    rows /= norms
 
 
 def _column_statistics(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

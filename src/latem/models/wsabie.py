@@ -9,18 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
+from latem.core.threads import single_threaded_blas
+from latem.core.validation import Interval, validated
 from latem.models.bilinear import warp_weights
-from latem.models.full_kernels import warp_visits
+from latem.models.class_view import Candidates
 from latem.models.scaling import Scaling
-from latem.models.tabled import TableClassifier
-from latem.models.training import diverged, epoch_generator, random_maps
-from latem.threads import single_threaded_blas
+from latem.models.sgd.dense_kernels import warp_visits
+from latem.models.sgd.loop import diverged
+from latem.models.sgd.visits import epoch_generator, random_maps
+from latem.models.table_model import TableClassifier
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _BLOCK = 512
 
@@ -75,7 +80,7 @@ class WSABIE(TableClassifier):
     True
     """
 
-    _parameter_constraints = TableClassifier._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = TableClassifier._parameter_constraints | {
         "rank": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "n_epochs": [Interval(Integral, 1, None, closed="left")],
@@ -119,7 +124,8 @@ class WSABIE(TableClassifier):
         self.dtype = dtype
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> WSABIE:
+    @validated
+    def fit(self, X: Any, y: Any) -> Self:
         """Learn U and V from images of seen classes.
 
         Parameters
@@ -131,9 +137,8 @@ class WSABIE(TableClassifier):
         -------
         self
         """
-        self._validate_params()
-        X, y = self._begin_anew(X, y)
-        labels, Y = self._codes(y), self._seen_vectors()
+        X, labels = self._begin_anew(X, y)
+        Y = self.class_view_.training()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         U, V = self._initial_maps(seed, X.shape[1], Y.shape[1])
         number = Y.dtype.type
@@ -187,10 +192,15 @@ class WSABIE(TableClassifier):
         order = rng.permutation(n_samples)
         return order, lambda n_visits, n_classes: rng.random((n_visits, n_classes), np.float32)
 
+    @property
+    def map_(self) -> np.ndarray:
+        """The bilinear map Uᵀ V, of shape (n_features, n_dimensions)."""
+        return self.image_map_.T.astype(np.float64) @ self.class_map_
+
     def _block_scorer(
-        self, vectors: np.ndarray, n_samples: int
+        self, chosen: Candidates, n_samples: int
     ) -> Callable[[np.ndarray], np.ndarray]:
-        candidates = self.class_map_ @ vectors.T
+        candidates = self.class_map_ @ chosen.vectors.T
 
         def score(X: np.ndarray) -> np.ndarray:
             return (X @ self.image_map_.T) @ candidates

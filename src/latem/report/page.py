@@ -15,12 +15,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from latem import __version__
+from latem.core.messages import first_few
+from latem.core.storage import write_text
 from latem.report import sections
 from latem.report.names import label
 from latem.report.pictures import missing_pillow
 from latem.report.sections import Item, Page, Part
-from latem.storage import write_text
-from latem.wording import some
 
 _PARTS: dict[str, tuple[str, Callable[[Item, Page], Part]]] = {
     "tables": ("Tables", sections.table_part),
@@ -51,7 +51,7 @@ def write_report(summary: Item, path: str | PathLike[str]) -> None:
     unknown = sorted(set(summary) - set(_KEYS))
     if unknown:
         raise ValueError(
-            f"write_report got a summary with unknown parts {some(unknown)}; "
+            f"write_report got a summary with unknown parts {first_few(unknown)}; "
             f"it may have {', '.join(_KEYS)}."
         )
     page = Page("overview", "settings", *_PARTS)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from latem.core.messages import first_few
 from latem.report.comparison import STATUSES, Table, compare
 from latem.report.names import fixed, labels, number, percent, pictograph
 from latem.report.pictures import thumbnail
-from latem.wording import some
 
 N_CONFUSIONS = 10
 MAX_MATRIX = 60  # classes; a larger matrix of confusions cannot be read
@@ -49,7 +49,9 @@ def check(what: str, item: Item, *names: str) -> None:
     """Refuse a part that lacks something."""
     missing = [name for name in names if name not in item]
     if missing:
-        raise ValueError(f"latem.report got {what} without {some(missing)}; add what is missing.")
+        raise ValueError(
+            f"latem.report got {what} without {first_few(missing)}; add what is missing."
+        )
 
 
 def table_part(table: Item, page: Page) -> Part:
@@ -68,7 +70,7 @@ def table_part(table: Item, page: Page) -> Part:
     strange = sorted({cell.status for row in cells for cell in row} - set(STATUSES))
     if strange:
         raise ValueError(
-            f"latem.report got {name!r} with cells of status {some(strange)}; "
+            f"latem.report got {name!r} with cells of status {first_few(strange)}; "
             f"use one of {', '.join(STATUSES)}."
         )
     compared = Table(

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from latem.core.validation import Interval, StrOptions
 from latem.metrics import mean_class_accuracy
-from latem.models.eszsl import Problem
-from latem.models.folds import Fold
+from latem.models import registry
 from latem.models.latem import LatEm
+from latem.models.normal_equations import NormalEquations
 from latem.models.scaling import Scaling
-from latem.models.tabled import TableClassifier
-from latem.selection.search import Search
+from latem.models.table_model import TableClassifier
+from latem.selection.search import FoldData, Search
 
 TUNED: dict[str, Any] = {
     "feature_scaling": "l2-centered", "start": "eszsl", "n_rivals": 10, "center_classes": True,
     "balance_classes": True, "average": True,
 }  # fmt: skip
-TRIED: Mapping[str, Mapping[str, Sequence[Any]]] = {
-    "paper": {"n_maps": (2, 4, 6, 8, 10), "learning_rate": (0.001, 0.01, 0.1), "n_epochs": (150,)},
+PRESETS: Mapping[str, Mapping[str, Sequence[Any]]] = {  # what is tried in each
+    "paper": {**registry.find("LatEm").grid, "n_epochs": (150,)},
     "tuned": {"n_maps": (1,), "learning_rate": (0.03,), "n_epochs": (2, 6)},
 }
 _SHARED = (
@@ -63,9 +63,9 @@ class LatEmCV(Search):
 
     Attributes
     ----------
-    best_model_ : LatEm
+    best_estimator_ : LatEm
         Fitted to all images with the best parameters.
-    best_params_, best_score_, cv_results_
+    best_params_, best_score_, best_index_, cv_results_
         As for `HeldOutSearch`.
 
     Examples
@@ -80,7 +80,7 @@ class LatEmCV(Search):
     2
     """
 
-    _parameter_constraints = {  # noqa: RUF012 - scikit-learn's convention
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{name: rule for name, rule in LatEm._parameter_constraints.items() if name in _SHARED},
         "preset": [StrOptions({"paper", "tuned"})],
         "n_maps": ["array-like", None],
@@ -122,11 +122,15 @@ class LatEmCV(Search):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _model(self) -> TableClassifier:
-        own = ("margin", "feature_scaling", "normalize_classes", "init_scale", "dtype", "n_threads")
-        params = {name: getattr(self, name) for name in own}
+    def unfitted_model(self) -> TableClassifier:
+        """Unfitted LatEm whose parameters are to be chosen."""
+        given = (
+            *("margin", "feature_scaling", "normalize_classes", "init_scale", "dtype"),
+            "n_threads",
+        )
+        params = {name: getattr(self, name) for name in given}
         if self.preset == "tuned":
-            several = any(n != 1 for n in self._grid()["n_maps"])
+            several = any(n != 1 for n in self.tried_values()["n_maps"])
             params |= {**TUNED, "init_scale": _NOISE if several else 0.0}
         return LatEm(self.class_embeddings, random_state=self._seed(), **params)
 
@@ -136,66 +140,66 @@ class LatEmCV(Search):
             return int(seed.randint(2**31 - 1))
         return seed
 
-    def _n_settling(self, parts: Sequence[Any]) -> int:
-        return len(parts) if self.preset == "tuned" else 0
-
-    def _settle(
-        self, model: Any, parts: Sequence[Any], n_threads: int, done: Callable[[], None]
-    ) -> dict[str, Any]:
-        if not self._n_settling(parts):
-            return {}
-
-        def run(part: Any) -> np.ndarray:
-            scores = self._closed_scores(model, *part)
-            done()
-            return scores
-
-        found = Parallel(n_threads, backend="threading")(delayed(run)(part) for part in parts)
-        scores = np.mean(found, axis=0)
-        best = np.argwhere(scores == scores.max())[-1]  # of equals the largest penalties
-        return {"gamma": float(GAMMAS[best[0]]), "lam": float(LAMS[best[1]])}
-
-    def _closed_scores(
-        self,
-        model: Any,
-        X: np.ndarray,
-        y: np.ndarray,
-        X_out: np.ndarray,
-        y_out: np.ndarray,
-        fold: Fold,
-    ) -> np.ndarray:
-        """Accuracy of the closed form on the held-out images, for all pairs of penalties."""
-        own = clone(model).set_params(dtype="float64")
-        own._begin(X, y)
-        problem = Problem(X, own._codes(y), own._seen_vectors(), own.scaler_, "01")
-        images = own.scaler_.transform(X_out, np.float64)
-        candidates = own._candidates(fold.candidates)
-        accuracy = np.empty((len(GAMMAS), len(LAMS)))
-        grid = problem.grid_scores(
-            images, candidates.vectors, GAMMAS, LAMS, balanced=own.balance_classes
-        )
-        for i, j, scores in grid:
-            named = candidates.names[scores.argmax(axis=1)]
-            accuracy[i, j] = mean_class_accuracy(y_out, named)
-        return accuracy
-
-    def _grid(self) -> Mapping[str, Sequence[Any]]:
-        usual = TRIED[self.preset]
+    def tried_values(self) -> Mapping[str, Sequence[Any]]:
+        """Values to try by parameter."""
+        usual = PRESETS[self.preset]
         given = {name: getattr(self, name) for name in usual}
         return {
             name: np.atleast_1d(usual[name] if values is None else values).tolist()
             for name, values in given.items()
         }
 
-    def _know(self, best: TableClassifier) -> None:
+    def _n_first_steps(self, folds: Sequence[FoldData]) -> int:
+        return len(folds) if self.preset == "tuned" else 0
+
+    def _choose_first(
+        self, model: Any, folds: Sequence[FoldData], n_threads: int, done: Callable[[], None]
+    ) -> dict[str, Any]:
+        """ESZSL's two penalties, by the closed form alone."""
+        if not self._n_first_steps(folds):
+            return {}
+
+        def run(fold: FoldData) -> np.ndarray:
+            scores = _closed_form_scores(model, fold)
+            done()
+            return scores
+
+        found = Parallel(n_threads, backend="threading")(delayed(run)(fold) for fold in folds)
+        scores = np.mean(found, axis=0)
+        best = np.argwhere(scores == scores.max())[-1]  # of equals the largest penalties
+        return {"start_gamma": float(GAMMAS[best[0]]), "start_lam": float(LAMS[best[1]])}
+
+    def _take_classes(self, best: TableClassifier) -> None:
         self.class_embeddings = best.class_embeddings
 
-    def _own_params(self) -> dict[str, Any]:
+    def _stored_params(self) -> dict[str, Any]:
         stored = None if self.class_embeddings is None else "stored"
-        return {**super()._own_params(), "class_embeddings": stored}
+        return {**super()._stored_params(), "class_embeddings": stored}
+
+    @classmethod
+    def _read_best_params(cls, params: dict[str, Any]) -> dict[str, Any]:
+        return LatEm.current_names(params)
 
     @classmethod
     def _rebuild(cls, params: dict[str, Any], best: TableClassifier) -> LatEmCV:
         if params["class_embeddings"] == "stored":
             params["class_embeddings"] = best.class_table_
         return cls(**params)
+
+
+def _closed_form_scores(model: Any, fold: FoldData) -> np.ndarray:
+    """Accuracy of the closed form on the held-out images, for all pairs of penalties."""
+    exact = clone(model).set_params(dtype="float64")
+    exact.prepare(fold.X, fold.y)
+    codes, vectors = exact.class_codes(fold.y), exact.class_view_.training()
+    equations = NormalEquations(fold.X, codes, vectors, exact.scaler_)
+    images = exact.scaler_.transform(fold.X_out, np.float64)
+    candidates = exact.class_view_.candidates(fold.candidates)
+    accuracy = np.empty((len(GAMMAS), len(LAMS)))
+    grid = equations.grid_scores(
+        images, candidates.vectors, GAMMAS, LAMS, balanced=exact.balance_classes
+    )
+    for i, j, scores in grid:
+        named = candidates.names[scores.argmax(axis=1)]
+        accuracy[i, j] = mean_class_accuracy(fold.y_out, named)
+    return accuracy

@@ -9,63 +9,80 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
-from latem import storage
+from latem.core.progress import progress_bar
+from latem.core.storage import FileFormatError
+from latem.core.threads import resolve_threads, single_threaded_blas
+from latem.core.validation import HasMethods, Interval, check_params, validated
 from latem.metrics import mean_class_accuracy
 from latem.models.base import ZeroShotClassifier, forget_learned, plain_params
 from latem.models.files import unpack
 from latem.models.folds import class_folds, image_folds
-from latem.models.progress import task_bar
 from latem.models.ranking import RankingModel
-from latem.models.tabled import TableClassifier
+from latem.models.sgd.best_epoch import EpochScores
+from latem.models.table_model import TableClassifier
 from latem.selection.grids import GRIDS
-from latem.threads import resolve_threads, single_threaded_blas
+from latem.selection.results import Tried, as_arrays, as_tried
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class FoldData(NamedTuple):
+    """The images of one fold: to fit to, and to score among the held-out classes."""
+
+    X: np.ndarray
+    y: np.ndarray
+    X_out: np.ndarray
+    y_out: np.ndarray
+    candidates: np.ndarray
 
 
 class Search(ZeroShotClassifier):
     """What `HeldOutSearch` and `LatEmCV` share: candidates, folds, the final fit, files."""
 
-    _learned = "best_model_"
+    _learned = "best_estimator_"
     cv: int | Sequence[Any]
     n_threads: int | None
     verbose: bool
     random_state: Any
-    best_model_: Any
+    best_estimator_: Any
     best_params_: dict[str, Any]
     best_score_: float
-    cv_results_: list[dict[str, Any]]
+    best_index_: int
+    cv_results_: dict[str, Any]
 
     @abstractmethod
-    def _model(self) -> TableClassifier:
+    def unfitted_model(self) -> TableClassifier:
         """Unfitted model whose parameters are to be chosen."""
 
     @abstractmethod
-    def _grid(self) -> Mapping[str, Sequence[Any]]:
+    def tried_values(self) -> Mapping[str, Sequence[Any]]:
         """Values to try by parameter."""
 
-    def _n_settling(self, parts: Sequence[Any]) -> int:
-        """How many steps of the progress bar `_settle` takes."""
+    def _n_first_steps(self, folds: Sequence[FoldData]) -> int:
+        """How many steps of the progress bar `_choose_first` takes."""
         return 0
 
-    def _settle(
-        self, model: Any, parts: Sequence[Any], n_threads: int, done: Callable[[], None]
+    def _choose_first(
+        self, model: Any, folds: Sequence[FoldData], n_threads: int, done: Callable[[], None]
     ) -> dict[str, Any]:
         """Parameters that are chosen before the grid is tried, on the same folds."""
         return {}
 
     @abstractmethod
-    def _know(self, best: TableClassifier) -> None:
-        """Adopt a model with more classes, also for clones."""
+    def _take_classes(self, best: TableClassifier) -> None:
+        """Describe classes as this model does, also for clones."""
 
-    def fit(self, X: Any, y: Any) -> Any:
+    @validated
+    def fit(self, X: Any, y: Any) -> Self:
         """Choose the parameters on held-out classes, then fit all images.
 
         Parameters
@@ -77,68 +94,99 @@ class Search(ZeroShotClassifier):
         -------
         self
         """
-        self._validate_params()
         forget_learned(self)
-        model = self._model()
-        grid = {name: list(values) for name, values in self._grid().items()}
-        empty = [name for name, values in grid.items() if not values]
-        if not grid or empty:
-            what = ", ".join(empty) or "anything"
-            raise ValueError(f"{type(self).__name__} has no values to try for {what}.")
-        X, y = model._check_training_images(X, y)
-        model._set_classes(y)
-        owner = type(self).__name__
-        if model.class_embeddings is None:
-            folds = image_folds(y, self.cv, self.random_state)
-        else:
-            folds = class_folds(y, self.cv, self.random_state, owner)
+        model = self.unfitted_model()
+        grid = self._checked_grid()
+        if self.encoder_ is not None:
+            model.encoder_ = self.encoder_
+        X, y = model.check_training_images(X, y)
+        model.check_classes(y)
+        folds = self._folds(model, X, y)
         # Epochs of one training are tried together, so they are not part of a candidate.
         epochs = grid.pop("n_epochs", None) if isinstance(model, RankingModel) else None
         candidates = list(ParameterGrid(grid))
         for params in [*candidates, *({"n_epochs": n} for n in epochs or ())]:
-            clone(model).set_params(**params)._validate_params()
-        parts = [(X[~fold.out], y[~fold.out], X[fold.out], y[fold.out], fold) for fold in folds]
-        jobs = [(params, part) for params in candidates for part in parts]
+            check_params(clone(model).set_params(**params))
         n_threads = resolve_threads(self.n_threads)
-        n_steps = len(jobs) + 1 + self._n_settling(parts)
-        with task_bar(self.verbose, n_steps, "choosing") as done, single_threaded_blas():
-            settled = self._settle(model, parts, n_threads, done)
-            model.set_params(**settled)
-
-            def run(params: dict[str, Any], part: Any) -> list[float]:
-                candidate = clone(model).set_params(**params, n_threads=1)
-                scores = _fold_scores(candidate, epochs, *part)
-                done()
-                return scores
-
-            scores = Parallel(n_threads, backend="threading")(
-                delayed(run)(params, part) for params, part in jobs
-            )
-            self.cv_results_ = _results(candidates, epochs, scores, len(parts))
-            best = max(self.cv_results_, key=lambda result: result["mean"])  # the first of equals
-            self.best_params_ = {**settled, **best["params"]}
-            self.best_score_ = best["mean"]
-            best_model = clone(model).set_params(**self.best_params_).fit(X, y)
-            if hasattr(model, "feature_names_in_"):  # X is a plain array by now
-                best_model.feature_names_in_ = model.feature_names_in_
-            self.best_model_ = best_model
+        n_steps = len(candidates) * len(folds) + 1 + self._n_first_steps(folds)
+        with (
+            progress_bar(self.verbose, "choosing", total=n_steps, unit="trainings") as done,
+            single_threaded_blas(),
+        ):
+            first = self._choose_first(model, folds, n_threads, done)
+            model.set_params(**first)
+            scores = self._try_all(model, candidates, epochs, folds, n_threads, done)
+            tried = _tried(candidates, epochs, scores, len(folds))
+            best = max(tried, key=lambda one: one.mean)  # the first of equals
+            self.cv_results_ = as_arrays(tried)
+            self.best_index_ = tried.index(best)
+            self.best_params_ = {**first, **best.params}
+            self.best_score_ = best.mean
+            self.best_estimator_ = self._final_fit(model, X, y)
             done()
-        self._adopt()
+        self._expose_best()
         return self
 
-    def _adopt(self) -> None:
-        """Take over what scikit-learn expects to find on a fitted model."""
-        best = self.best_model_
+    def _checked_grid(self) -> dict[str, list[Any]]:
+        grid = {name: list(values) for name, values in self.tried_values().items()}
+        empty = [name for name, values in grid.items() if not values]
+        if not grid or empty:
+            what = ", ".join(empty) or "anything"
+            raise ValueError(f"{type(self).__name__} has no values to try for {what}.")
+        return grid
+
+    def _folds(self, model: TableClassifier, X: np.ndarray, y: np.ndarray) -> list[FoldData]:
+        if model.class_embeddings is None:
+            folds = image_folds(y, self.cv, self.random_state)
+        else:
+            folds = class_folds(y, self.cv, self.random_state, type(self).__name__)
+        return [
+            FoldData(X[~fold.out], y[~fold.out], X[fold.out], y[fold.out], fold.candidates)
+            for fold in folds
+        ]
+
+    def _try_all(
+        self,
+        model: TableClassifier,
+        candidates: list[dict[str, Any]],
+        epochs: list[int] | None,
+        folds: list[FoldData],
+        n_threads: int,
+        done: Callable[[], None],
+    ) -> list[list[float]]:
+        """Scores of every candidate on every fold, fold by fold; one per number of epochs."""
+
+        def run(params: dict[str, Any], fold: FoldData) -> list[float]:
+            candidate = clone(model).set_params(**params, n_threads=1)
+            scores = _fold_scores(candidate, epochs, fold)
+            done()
+            return scores
+
+        return Parallel(n_threads, backend="threading")(
+            delayed(run)(params, fold) for params in candidates for fold in folds
+        )
+
+    def _final_fit(self, model: TableClassifier, X: np.ndarray, y: np.ndarray) -> Any:
+        """The chosen model, fitted to all images; X is a plain array by now."""
+        best: Any = clone(model).set_params(**self.best_params_).fit(X, y)
+        if hasattr(model, "feature_names_in_"):
+            best.feature_names_in_ = model.feature_names_in_
+        return best
+
+    def _expose_best(self) -> None:
+        """Show what scikit-learn and users expect to find on a fitted model."""
+        best = self.best_estimator_
         self.classes_ = best.classes_
         self.n_features_in_ = best.n_features_in_
         if hasattr(best, "feature_names_in_"):
             self.feature_names_in_ = best.feature_names_in_
+        self.encoder_ = best.encoder_
 
     @property
     def class_table_(self) -> Any:
         """All classes that can be named."""
         check_is_fitted(self)
-        return self.best_model_.class_table_
+        return self.best_estimator_.class_table_
 
     def with_classes(self, table: Any) -> Any:
         """The same fitted search, its model knowing further classes by their descriptions.
@@ -155,8 +203,8 @@ class Search(ZeroShotClassifier):
         """
         check_is_fitted(self)
         other = copy.copy(self)
-        other.best_model_ = self.best_model_.with_classes(table)
-        other._know(other.best_model_)
+        other.best_estimator_ = self.best_estimator_.with_classes(table)
+        other._take_classes(other.best_estimator_)
         return other
 
     def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:
@@ -165,56 +213,73 @@ class Search(ZeroShotClassifier):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        classes : None, "unseen", "all", list of names, or a class table
+        classes : None, "seen", "unseen", "all", list of names, or a class table
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
         """
         check_is_fitted(self)
-        return self.best_model_.decision_function(X, classes)
+        return self.best_estimator_.decision_function(X, classes)
 
-    def _names(self, classes: Any) -> np.ndarray:
-        return self.best_model_._names(classes)
+    def candidate_names(self, classes: Any = None) -> np.ndarray:
+        """Names of the candidates, in the order of the columns of scores."""
+        check_is_fitted(self)
+        return self.best_estimator_.candidate_names(classes)
 
     def _best(self, X: Any, k: int, classes: Any) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)
-        return self.best_model_._best(X, k, classes)
+        return self.best_estimator_.top_k(X, k, classes, return_scores=True)
+
+    def twin(self, seed: int) -> Any:
+        """Unfitted model with the parameters that were chosen."""
+        check_is_fitted(self)
+        return self.best_estimator_.twin(seed)
 
     # -- files --------------------------------------------------------------------------------
 
-    def _own_params(self) -> dict[str, Any]:
+    def _stored_params(self) -> dict[str, Any]:
         """Parameters for the model file, as plain data."""
         return plain_params(self.get_params(deep=False))
 
-    def _pack(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        tensors, inner = self.best_model_._pack()
+    def pack(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Everything a file of this search holds: arrays, and plain data."""
+        tensors, inner = self.best_estimator_.pack()
         return tensors, {
             "model": type(self).__name__,
-            "params": self._own_params(),
+            "params": self._stored_params(),
             "inner": inner,
             "best_score": self.best_score_,
             "best_params": plain_params(self.best_params_),
             "cv_results": [
-                {**result, "params": plain_params(result["params"])} for result in self.cv_results_
+                {"params": plain_params(one.params), "scores": one.scores, "mean": one.mean}
+                for one in as_tried(self.cv_results_)
             ],
-            **self._pack_calibration(),
+            **self._pack_knowledge(),
         }
 
     @classmethod
-    def _unpack(cls, tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:
+    def unpack(cls, tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:
+        """Search from what `pack` gave."""
         best = unpack(tensors, meta["inner"])
         if not isinstance(best, TableClassifier):
-            raise storage.FileFormatError("the chosen model is not of a kind that can be chosen")
+            raise FileFormatError("the chosen model is not of a kind that can be chosen")
         search = cls._rebuild(dict(meta["params"]), best)
-        search._validate_params()
-        search.best_model_ = best
-        search.best_params_ = dict(meta["best_params"])
+        check_params(search)
+        search.best_estimator_ = best
+        search.best_params_ = cls._read_best_params(dict(meta["best_params"]))
         search.best_score_ = float(meta["best_score"])
-        search.cv_results_ = list(meta["cv_results"])
-        search._adopt()
-        search._unpack_calibration(meta)
+        tried = [Tried(dict(one["params"]), list(one["scores"])) for one in meta["cv_results"]]
+        search.cv_results_ = as_arrays(tried)
+        search.best_index_ = max(range(len(tried)), key=lambda i: tried[i].mean, default=0)
+        search._expose_best()
+        search._unpack_knowledge(meta)
         return search
+
+    @classmethod
+    def _read_best_params(cls, params: dict[str, Any]) -> dict[str, Any]:
+        """Chosen parameters of a file under the names they have now."""
+        return params
 
     @classmethod
     @abstractmethod
@@ -228,7 +293,7 @@ class HeldOutSearch(Search):
     Parameters
     ----------
     model : a model
-        LatEm or one of its rivals.
+        LatEm or one of the baselines.
     grid : dict of parameter name to values, or None
         Values to try; None takes those of `latem.selection.GRIDS` for this kind of model.
     cv : int or sequence of class names
@@ -245,14 +310,17 @@ class HeldOutSearch(Search):
 
     Attributes
     ----------
-    best_model_ : model
+    best_estimator_ : model
         Fitted to all images with the best parameters.
     best_params_ : dict
         Of equally good ones the first of the grid.
     best_score_ : float
         Its mean accuracy over the folds.
-    cv_results_ : list of dict
-        For every candidate "params", "scores" (one per fold) and "mean".
+    best_index_ : int
+        Its place in `cv_results_`.
+    cv_results_ : dict of arrays
+        As scikit-learn's searches have it: "params", "param_NAME" for every parameter,
+        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score".
 
     Examples
     --------
@@ -263,9 +331,11 @@ class HeldOutSearch(Search):
     >>> search = HeldOutSearch(sje, grid, cv=world.split().val).fit(*world.training())
     >>> sorted(search.best_params_)
     ['learning_rate', 'n_epochs']
+    >>> search.cv_results_["mean_test_score"].shape
+    (4,)
     """
 
-    _parameter_constraints = {  # noqa: RUF012 - scikit-learn's convention
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "model": [HasMethods(["fit", "decision_function"])],
         "grid": [dict, None],
         "cv": [Interval(Integral, 2, None, closed="left"), "array-like"],
@@ -291,7 +361,8 @@ class HeldOutSearch(Search):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _model(self) -> TableClassifier:
+    def unfitted_model(self) -> TableClassifier:
+        """Unfitted model whose parameters are to be chosen."""
         if not isinstance(self.model, TableClassifier):
             raise TypeError(
                 f"HeldOutSearch chooses parameters of models with one class table, not of "
@@ -299,7 +370,8 @@ class HeldOutSearch(Search):
             )
         return clone(self.model)
 
-    def _grid(self) -> Mapping[str, Sequence[Any]]:
+    def tried_values(self) -> Mapping[str, Sequence[Any]]:
+        """Values to try by parameter."""
         if self.grid is not None:
             return self.grid
         name = type(self.model).__name__
@@ -307,11 +379,11 @@ class HeldOutSearch(Search):
             raise ValueError(f"There is no usual grid for {name}: give one.")
         return GRIDS[name]
 
-    def _know(self, best: TableClassifier) -> None:
+    def _take_classes(self, best: TableClassifier) -> None:
         self.model = clone(self.model).set_params(class_embeddings=best.class_embeddings)
 
-    def _own_params(self) -> dict[str, Any]:
-        params = super()._own_params()
+    def _stored_params(self) -> dict[str, Any]:
+        params = super()._stored_params()
         del params["model"]
         return params
 
@@ -320,44 +392,29 @@ class HeldOutSearch(Search):
         return cls(clone(best), **params)
 
 
-def _fold_scores(
-    candidate: Any,
-    epochs: list[int] | None,
-    X: np.ndarray,
-    y: np.ndarray,
-    X_out: np.ndarray,
-    y_out: np.ndarray,
-    fold: Any,
-) -> list[float]:
+def _fold_scores(candidate: Any, epochs: list[int] | None, fold: FoldData) -> list[float]:
     """Accuracy on the held-out images; one for each number of epochs, if there are several."""
     if epochs is None:
-        candidate.fit(X, y)
-        return [mean_class_accuracy(y_out, candidate.predict(X_out, fold.candidates))]
+        candidate.fit(fold.X, fold.y)
+        named = candidate.predict(fold.X_out, fold.candidates)
+        return [mean_class_accuracy(fold.y_out, named)]
     candidate.set_params(n_epochs=max(epochs))
-    by_epoch: dict[int, float] = {}
-
-    def look(info: Any) -> None:
-        if info.epoch in epochs:
-            named = candidate._predict_by(info.maps(), X_out, fold.candidates)
-            by_epoch[info.epoch] = mean_class_accuracy(y_out, named)
-
-    candidate.fit(X, y, callback=look)
-    return [by_epoch[n] for n in epochs]
+    scores = EpochScores(fold.X_out, fold.y_out, fold.candidates, epochs)
+    candidate.fit(fold.X, fold.y, callback=scores)
+    return [scores.by_epoch[n] for n in epochs]
 
 
-def _results(
+def _tried(
     candidates: list[dict[str, Any]],
     epochs: list[int] | None,
     scores: list[list[float]],
     n_folds: int,
-) -> list[dict[str, Any]]:
+) -> list[Tried]:
     """Scores of every candidate and number of epochs, in the order of the grid."""
-    results = []
+    tried = []
     for i, params in enumerate(candidates):
-        folds = scores[i * n_folds : (i + 1) * n_folds]
+        by_fold = scores[i * n_folds : (i + 1) * n_folds]
         for j, n in enumerate(epochs or [None]):
-            own = [fold[j] for fold in folds]
-            mean = float(np.mean(own)) if own else 0.0
             extra = {} if n is None else {"n_epochs": n}
-            results.append({"params": {**params, **extra}, "scores": own, "mean": mean})
-    return results
+            tried.append(Tried({**params, **extra}, [fold[j] for fold in by_fold]))
+    return tried

@@ -1,0 +1,262 @@
+"""`latem data …`: look at, check, convert, split and fetch datasets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from latem.cli.tools import failures
+from latem.core.progress import progress_bar
+
+if TYPE_CHECKING:
+    from latem.datasets import ZeroShotDataset
+
+app = typer.Typer(help="Look at, check, convert, split and fetch datasets.", no_args_is_help=True)
+
+Folder = Annotated[Path, typer.Argument(help="A dataset folder.")]
+Out = Annotated[Path, typer.Option(help="The new dataset folder.")]
+TableOption = Annotated[
+    list[str], typer.Option("--table", help="A class table, as NAME=FILE or FILE; repeatable.")
+]
+UnseenOption = Annotated[
+    Path | None, typer.Option(help="Text file with one unseen (test) class per line.")
+]
+
+
+@app.command()
+def check(folder: Folder) -> None:
+    """Say what is wrong with a dataset folder, line by line."""
+    from latem.datasets.check import check_folder
+
+    problems = check_folder(folder)
+    for problem in problems:
+        typer.echo(problem)
+    if problems:
+        raise typer.Exit(1)
+    typer.echo(f"{folder} is sound.")
+
+
+@app.command()
+def info(
+    folder: Folder,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what a dataset folder holds."""
+    from latem.datasets import read_folder
+    from latem.datasets.check import describe
+
+    with failures():
+        dataset = read_folder(folder)
+        facts = describe(dataset)
+    if as_json:
+        typer.echo(json.dumps({"name": dataset.name, **facts}, indent=2, ensure_ascii=False))
+        return
+    smallest, median, largest = facts["images_per_class"]
+    tables = ", ".join(f"{name} ({width})" for name, width in facts["embeddings"].items())
+    typer.echo(
+        f"{dataset.name}: {facts['images']} images × {facts['features']} features "
+        f"({facts['dtype']}, {facts['megabytes']} MB), {facts['classes']} classes "
+        f"({smallest} to {largest} images each, median {median:g})"
+    )
+    typer.echo(f"class tables: {tables or 'none'}")
+    if facts["splits"]:
+        table = Table("split", "train", "val", "test", "seen images", "unseen", "held out")
+        for name, counts in facts["splits"].items():
+            table.add_row(name, *(str(count) for count in counts.values()))
+        Console().print(table)
+    for warning in facts["warnings"]:
+        typer.echo(f"warning: {warning}")
+
+
+convert = typer.Typer(
+    help="Make a dataset folder from the files people have.", no_args_is_help=True
+)
+app.add_typer(convert, name="convert")
+
+
+def _write(dataset: ZeroShotDataset, out: Path) -> None:
+    from latem.datasets.folder import write_folder
+
+    write_folder(dataset, out)
+    typer.echo(f"{out}: {dataset!r}")
+
+
+def tables_of(given: list[str]) -> dict[str, object]:
+    """Class tables of --table options, by name."""
+    from latem.embeddings.attributes import read_attributes
+
+    tables: dict[str, object] = {}
+    for entry in given:
+        name, found, path = entry.partition("=")
+        if not found:
+            name, path = Path(entry).stem, entry
+        if name in tables:
+            raise ValueError(f"Two tables would be called {name!r}; name them: --table NAME=FILE.")
+        tables[name] = read_attributes(path, name=name)
+    return tables
+
+
+def unseen_of(path: Path | None) -> list[str]:
+    """Class names of an --unseen file."""
+    if path is None:
+        return []
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"There is no file of unseen classes {str(path)!r}.") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text.") from None
+    names = [line.strip() for line in lines if line.strip()]
+    if not names:
+        raise ValueError(f"{path} names no unseen classes; write one per line.")
+    return names
+
+
+@convert.command()
+def gbu(
+    features: Annotated[Path, typer.Argument(help="res101.mat")],
+    splits: Annotated[Path, typer.Argument(help="att_splits.mat")],
+    out: Out,
+    standard: Annotated[
+        Path | None, typer.Option(help="Folder with testclasses.txt of the standard split.")
+    ] = None,
+    name: Annotated[str, typer.Option(help="The dataset's name.")] = "",
+) -> None:
+    """The pair of MATLAB files of "The Good, the Bad and the Ugly"."""
+    from latem.datasets.matlab import from_gbu
+
+    with failures():
+        _write(from_gbu(features, splits, standard=standard, name=name), out)
+
+
+@convert.command()
+def release(
+    file: Annotated[Path, typer.Argument(help="data_*.mat")],
+    out: Out,
+    name: Annotated[str, typer.Option(help="The dataset's name.")] = "",
+) -> None:
+    """A data_*.mat file of the LatEm authors' release."""
+    from latem.datasets.matlab import from_release
+
+    with failures():
+        _write(from_release(file, name=name), out)
+
+
+@convert.command()
+def npz(
+    file: Annotated[Path, typer.Argument(help="NPZ file with arrays features and labels.")],
+    out: Out,
+    table: TableOption,
+    unseen: UnseenOption = None,
+    name: Annotated[str, typer.Option(help="The dataset's name.")] = "",
+) -> None:
+    """An NPZ file, with class tables beside it."""
+    from latem.datasets.arrays import from_npz
+
+    with failures():
+        _write(
+            from_npz(file, tables_of(table), unseen=unseen_of(unseen), name=name),
+            out,
+        )
+
+
+@convert.command(name="table")
+def from_lines(
+    file: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet with a line per image.")],
+    out: Out,
+    table: TableOption,
+    unseen: UnseenOption = None,
+    name: Annotated[str, typer.Option(help="The dataset's name.")] = "",
+) -> None:
+    """A CSV, TSV or Parquet file of images × features, with class tables beside it."""
+    from latem.datasets.arrays import from_table
+
+    with failures():
+        _write(
+            from_table(file, tables_of(table), unseen=unseen_of(unseen), name=name),
+            out,
+        )
+
+
+@convert.command()
+def pictures(
+    folder: Annotated[Path, typer.Argument(help="One folder of pictures per class.")],
+    features: Annotated[
+        Path, typer.Option(help=".npy file: a row per picture, sorted by folder and file name.")
+    ],
+    out: Out,
+    table: TableOption,
+    unseen: UnseenOption = None,
+    name: Annotated[str, typer.Option(help="The dataset's name.")] = "",
+) -> None:
+    """Class folders of pictures whose features are in a .npy file."""
+    from latem.datasets.arrays import from_pictures
+
+    with failures():
+        tables = tables_of(table)
+        _write(
+            from_pictures(folder, features, tables, unseen=unseen_of(unseen), name=name),
+            out,
+        )
+
+
+@app.command()
+def split(
+    folder: Folder,
+    sizes: Annotated[str, typer.Option(help="TRAIN,VAL,TEST numbers of classes, or CUB/AWA/Dogs.")],
+    n: Annotated[int, typer.Option(min=1, help="How many splits.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
+    prefix: Annotated[str, typer.Option(help="Splits are called PREFIX1, PREFIX2, …")] = "random",
+    held_out: Annotated[
+        float, typer.Option(help="Share of seen classes' images to hold out; 0 for none.")
+    ] = 0.0,
+) -> None:
+    """Draw random class-disjoint splits and save them with the dataset."""
+    from latem.datasets import read_folder
+    from latem.datasets.folder import write_split
+    from latem.datasets.splits import hold_out, random_class_splits
+
+    with failures():
+        dataset = read_folder(folder)
+        numbers = [part.strip() for part in sizes.split(",")]
+        wanted: tuple[int, int, int] | str = sizes
+        if len(numbers) == 3 and all(part.isdigit() for part in numbers):
+            wanted = (int(numbers[0]), int(numbers[1]), int(numbers[2]))
+        names = [f"{prefix}{i}" for i in range(1, n + 1)]
+        taken = [name for name in names if name in dataset.splits]
+        if taken:
+            raise FileExistsError(f"The dataset already has splits {taken}; give a --prefix.")
+        for name, drawn in zip(
+            names, random_class_splits(dataset.classes.tolist(), wanted, n, seed), strict=True
+        ):
+            chosen = hold_out(dataset, drawn, held_out, seed) if held_out else drawn
+            typer.echo(write_split(folder, name, chosen))
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="A known name, or an address.")],
+    out: Annotated[Path, typer.Option(help="Folder for the file and what is in it.")] = Path(
+        "data"
+    ),
+    checksum: Annotated[str | None, typer.Option(help="sha256:… or md5:…")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """Download a dataset and make dataset folders of it; a stopped download continues."""
+    from latem.datasets import fetch as fetching
+
+    with failures(), progress_bar(not quiet, "downloading", in_bytes=True) as progress:
+        file, made = fetching.fetch(name, out, checksum=checksum, progress=progress)
+    typer.echo(file)
+    for folder in made:
+        typer.echo(folder)
+    if not made:
+        typer.echo(
+            "It holds no dataset folders. Word vectors: unpack them and use latem embed classes "
+            "--vectors; other data: see latem data convert."
+        )

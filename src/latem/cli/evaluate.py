@@ -1,0 +1,68 @@
+"""`latem evaluate`: what a saved model is worth on a dataset."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from latem.cli.tools import failures
+
+
+def evaluate_command(
+    model: Annotated[Path, typer.Argument(help="A model file, written by save.")],
+    dataset: Annotated[Path, typer.Argument(help="A dataset folder.")],
+    split: Annotated[str, typer.Option(help="Which split of the dataset.")] = "standard",
+    generalized: Annotated[
+        bool,
+        typer.Option("--generalized", help="Name seen and unseen classes together, too."),
+    ] = False,
+    probabilities: Annotated[
+        bool,
+        typer.Option("--probabilities", help="Calibrate the probabilities and measure them."),
+    ] = False,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Which images are kept aside to choose γ on.")
+    ] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    table: Annotated[
+        Path | None, typer.Option("--csv", help="Write all numbers to a CSV file, too.")
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show results only, no progress.")
+    ] = False,
+) -> None:
+    """Measure a model on classes it has never seen.
+
+    What needs choosing is chosen on the split's val classes, by a copy of the model fitted to
+    the train classes alone. The model file is left as it is.
+    """
+    from latem.core import storage
+    from latem.datasets import read_folder
+    from latem.evaluation import evaluate
+    from latem.models.files import load
+
+    console = Console(stderr=True, quiet=quiet)
+    with failures():
+        if table is not None:
+            storage.check_target(table)
+        loaded, data = load(model), read_folder(dataset)
+        with console.status("evaluating, with a copy fitted to the train classes if needed"):
+            result = evaluate(
+                loaded, data, split, generalized=generalized, calibrate=probabilities, seed=seed
+            )
+        if table is not None:
+            text = io.StringIO()
+            lines = csv.writer(text, lineterminator="\n")
+            lines.writerow(("part", "measure", "value"))
+            lines.writerows(result.to_rows())
+            storage.write_text(table, text.getvalue())
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        typer.echo(result.to_text())

@@ -1,0 +1,62 @@
+"""The whole command line, put together."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Annotated
+
+import typer
+
+from latem.cli.data import app as data_app
+from latem.cli.demo import demo
+from latem.cli.embed import app as embed_app
+from latem.cli.evaluate import evaluate_command
+from latem.cli.gallery import gallery
+from latem.cli.name import name
+from latem.cli.predict import predict
+from latem.cli.reproduce import reproduce
+from latem.cli.train import train
+
+app = typer.Typer(
+    name="latem",
+    help="Name classes you have no pictures of.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(data_app, name="data")
+app.add_typer(embed_app, name="embed")
+app.command()(demo)
+app.command()(train)
+app.command()(predict)
+app.command()(name)
+app.command("evaluate")(evaluate_command)
+app.command()(reproduce)
+app.command()(gallery)
+
+
+def main() -> None:
+    """Run the command line; characters the terminal cannot show become question marks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    app()
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from latem import __version__
+
+        typer.echo(f"latem {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Name classes you have no pictures of."""

@@ -1,0 +1,25 @@
+"""Small computations on arrays that several rooms need."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def unit_rows(rows: np.ndarray, *, in_place: bool = False) -> np.ndarray:
+    """Rows divided by their Euclidean lengths; rows of zeros stay.
+
+    Numbers of any size are safe: rows are divided by their largest entry first, so that no square
+    overflows or vanishes.
+
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0], [1e200, 0.0]]))
+    array([[0.6, 0.8],
+           [0. , 0. ],
+           [1. , 0. ]])
+    """
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0)
+    largest[largest == 0] = 1
+    rows = np.divide(rows, largest, out=rows if in_place else None)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    lengths[lengths == 0] = 1
+    rows /= lengths
+    return rows

@@ -1,0 +1,63 @@
+"""Run folders: what a command leaves behind.
+
+Every file is written atomically, and `run.json` last: a folder with a `run.json` is complete.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from latem.core import storage
+
+_MARK = ".latem-run"  # tells a folder of ours even before its run is complete
+
+
+class RunFolder:
+    """A folder for the results of one run.
+
+    Parameters
+    ----------
+    path : path
+        Made if it does not exist. A folder that holds something else than a run is refused.
+    """
+
+    def __init__(self, path: str | PathLike[str]):
+        self.path = Path(path)
+        if self.path.exists():
+            if not self.path.is_dir():
+                raise NotADirectoryError(f"{self.path} is a file; name a folder to write to.")
+            content = {entry.name for entry in self.path.iterdir()}
+            if content and not content & {"run.json", _MARK}:
+                raise FileExistsError(
+                    f"{self.path} is not empty and holds no earlier run; name another folder."
+                )
+        self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / _MARK).touch()
+        (self.path / "run.json").unlink(missing_ok=True)
+
+    def file(self, name: str) -> Path:
+        """Path of a file in the folder."""
+        return self.path / name
+
+    def write_table(self, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Write a CSV file."""
+        text = io.StringIO()
+        lines = csv.writer(text, lineterminator="\n")
+        lines.writerow(header)
+        lines.writerows(rows)
+        storage.write_text(self.file(name), text.getvalue())
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a text file."""
+        storage.write_text(self.file(name), text)
+
+    def finish(self, summary: dict[str, Any]) -> None:
+        """Write `run.json`: the given summary and the versions of all libraries."""
+        content = {**summary, "versions": storage.library_versions()}
+        self.write_text("run.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")

@@ -1,0 +1,247 @@
+"""`evaluate`: the numbers people ask of a model, from one call.
+
+Always: how well unseen classes are named among themselves. On request the generalised setting, with
+and without calibrated stacking, and the quality of the probabilities. What these need chosen, γ and
+the temperature, is chosen on held-out classes: a *twin* of the model is fitted to the train classes
+alone, the val classes play the unseen ones, and images of the train classes that are kept aside
+play the seen ones. Neither the test classes nor the split's held-out images have a say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from latem.core.messages import first_few
+from latem.datasets.dataset import Split, ZeroShotDataset
+from latem.evaluation.result import Evaluation, GeneralizedEvaluation, ProbabilityEvaluation
+from latem.metrics import per_class_accuracy, top_k_accuracy
+from latem.metrics.calibration import (
+    CalibrationReport,
+    class_codes,
+    fit_temperature,
+    probabilities_of,
+    risk_coverage_curve,
+)
+from latem.metrics.generalized import best_gamma, generalized_accuracy, seen_unseen_curve
+from latem.models.base import ZeroShotClassifier
+
+
+def evaluate(
+    model: Any,
+    dataset: ZeroShotDataset,
+    split: str | Split = "standard",
+    *,
+    generalized: bool = False,
+    calibrate: bool = False,
+    share: float = 0.2,
+    seed: int = 0,
+) -> Evaluation:
+    """Measure a model on the unseen classes of a dataset.
+
+    Parameters
+    ----------
+    model : a model
+        If it is not fitted, it is fitted to ``dataset.training(split)``. A fitted one is used as
+        it is; it must not have learned from test classes nor from the split's held-out images.
+    dataset : ZeroShotDataset
+    split : str or Split
+        A split of the dataset, by name, or another one, such as `latem.hold_out` makes.
+    generalized : bool
+        Whether to measure the generalised setting too. The split must have held-out images of
+        seen classes, and val classes to choose γ on.
+    calibrate : bool
+        Whether to fit the temperature of the model's probabilities and to measure them before
+        and after. The split must have val classes. The temperature stays in the model; a
+        threshold that `choose_rejection` chose before does not.
+    share : float
+        Share of each train class's images that are kept aside when γ is chosen.
+    seed : int
+        Which images these are, and the seed of the copy that γ and the temperature are chosen
+        with, if the model itself has none.
+
+    Returns
+    -------
+    Evaluation
+
+    Examples
+    --------
+    >>> from latem import ESZSL, make_latent_world
+    >>> from latem.datasets import hold_out
+    >>> from latem.evaluation import evaluate
+    >>> world = make_latent_world(n_poses=1, n_unseen=5, random_state=0)
+    >>> split = hold_out(world, world.split())
+    >>> result = evaluate(ESZSL(world.embeddings["att"]), world, split, generalized=True)
+    >>> result.top_1 > 0.9
+    True
+    >>> result.generalized.ausuc > 0.9
+    True
+    """
+    if not isinstance(model, ZeroShotClassifier):
+        raise TypeError(f"evaluate measures models of latem, not {type(model).__name__}.")
+    if isinstance(split, Split):
+        dataset, split = replace(dataset, splits={"custom": split}), "custom"
+    parts = _Parts(dataset, split)
+    if len(parts.test) < 2:
+        raise ValueError(
+            f"Split {split!r} has one test class only, which would always be named rightly; it "
+            f"needs at least 2."
+        )
+    if generalized:
+        parts.check_held_out()
+    if generalized or calibrate:
+        parts.check_val()
+        if not 0 < share < 1:
+            raise ValueError(f"share must lie between 0 and 1, but is {share}.")
+    if not model.__sklearn_is_fitted__():
+        model.fit(*dataset.training(split))
+    parts.check_model(model, generalized=generalized)
+
+    X, y = parts.X_test, parts.y_test
+    scores = model.decision_function(X, parts.test)
+    per_class = per_class_accuracy(y, parts.test[scores.argmax(axis=1)])
+    result = Evaluation(
+        model=type(model).__name__,
+        dataset=dataset.name,
+        split=split,
+        n_images=len(y),
+        n_classes=len(parts.test),
+        top_1=float(per_class.mean()),
+        top_5=top_k_accuracy(y, scores, parts.test, 5) if len(parts.test) >= 5 else None,
+        per_class={name: float(value) for name, value in per_class.items()},
+    )
+    if not (generalized or calibrate):
+        return result
+    twin = _Twin(model, parts, share, seed)
+    if generalized and not len(twin.y_aside):
+        raise ValueError(
+            "No image can be kept aside to choose γ on: every train class has a single one."
+        )
+    if generalized:
+        result = replace(result, generalized=_measure_generalized(model, parts, twin.gamma()))
+    if calibrate:
+        val = twin.calibration()
+        model.forget_calibration()
+        model.temperature_ = val.temperature
+        codes = class_codes(y, parts.test)
+        confidence = probabilities_of(scores, val.temperature).max(axis=1)
+        result = replace(
+            result,
+            probabilities=ProbabilityEvaluation(
+                val=val,
+                test=CalibrationReport.of(scores, codes, val.temperature),
+                risk_coverage=risk_coverage_curve(confidence, scores.argmax(axis=1) == codes),
+            ),
+        )
+    return result
+
+
+class _Parts:
+    """The parts of a split, as arrays."""
+
+    def __init__(self, dataset: ZeroShotDataset, name: str):
+        self.dataset, self.name = dataset, name
+        self.split = dataset.split(name)
+        self.test = np.array(self.split.test)
+        self.X_test, self.y_test = dataset.testing(name)
+        if not len(self.y_test):
+            raise ValueError(f"Split {name!r} has no images of test classes to measure.")
+
+    def check_held_out(self) -> None:
+        if not len(self.held_out()):
+            raise ValueError(
+                f"Split {self.name!r} keeps no images of seen classes from training, so the "
+                f"generalised setting cannot be measured; make a split that does (latem embed "
+                f"images --held-out 0.2, latem data split --held-out 0.2, or latem.hold_out in "
+                f"Python), and fit the model to its training images."
+            )
+
+    def check_val(self) -> None:
+        n_val = len(self._learnable(self.split.val))
+        if n_val < 2:
+            raise ValueError(
+                f"γ and temperature are chosen on held-out classes, but split {self.name!r} has "
+                f"images of {n_val} val classes; it needs at least 2."
+            )
+
+    def check_model(self, model: Any, *, generalized: bool) -> None:
+        seen, owner = set(model.classes_.tolist()), type(model).__name__
+        peeked = [name for name in self.split.test if name in seen]
+        if peeked:
+            raise ValueError(
+                f"{owner} was fitted to {first_few(peeked)}, test classes of split {self.name!r}; "
+                f"fit it to dataset.training({self.name!r})."
+            )
+        trained = set(self._learnable(self.split.train + self.split.val).tolist())
+        if generalized and seen != trained:
+            raise ValueError(
+                f"{owner} was fitted to other classes "
+                f"({first_few(sorted(seen ^ trained, key=str))}) than the train and val classes of "
+                f"split {self.name!r}; fit it to dataset.training({self.name!r})."
+            )
+
+    def _learnable(self, names: tuple[Any, ...]) -> np.ndarray:
+        """Which of some classes have images that are not held out."""
+        rows = self.dataset.rows(names)
+        return np.unique(self.dataset.labels[rows[~np.isin(rows, self.split.held_out)]])
+
+    def held_out(self) -> np.ndarray:
+        """Rows kept from training, of classes that have others to learn from."""
+        seen = self._learnable(self.split.train + self.split.val)
+        return np.intersect1d(self.dataset.rows(seen), self.split.held_out).astype(np.intp)
+
+
+class _Twin:
+    """A copy of the model that has never seen the val classes."""
+
+    def __init__(self, model: Any, parts: _Parts, share: float, seed: int):
+        X, y = parts.dataset.training(parts.name, val=False)
+        aside = _kept_aside(y, share, seed)
+        self.model = model.twin(seed).fit(X[~aside], y[~aside])
+        self.X_aside, self.y_aside = X[aside], y[aside]
+        self.X_val, self.y_val = parts.dataset.validation(parts.name)
+        self.val = np.array([n for n in parts.split.val if n in set(self.y_val.tolist())])
+
+    def gamma(self) -> float:
+        seen = self.model.classes_
+        classes = np.concatenate([seen, self.val])
+        X = np.concatenate([self.X_aside, self.X_val])
+        y = np.concatenate([self.y_aside, self.y_val])
+        return best_gamma(self.model.decision_function(X, classes), y, classes, seen)
+
+    def calibration(self) -> CalibrationReport:
+        scores = self.model.decision_function(self.X_val, self.val)
+        codes = class_codes(self.y_val, self.val)
+        return CalibrationReport.of(scores, codes, fit_temperature(scores, codes))
+
+
+def _kept_aside(y: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """Which images to keep aside: a share of each class, at least one if it has several."""
+    rng = np.random.default_rng(seed)
+    aside = np.zeros(len(y), bool)
+    for name in np.unique(y):
+        rows = np.flatnonzero(y == name)
+        count = min(max(round(share * len(rows)), 1), len(rows) - 1)
+        aside[rng.permutation(rows)[:count]] = True
+    return aside
+
+
+def _measure_generalized(model: Any, parts: _Parts, gamma: float) -> GeneralizedEvaluation:
+    rows, dataset = parts.held_out(), parts.dataset
+    X = np.concatenate([dataset.features[rows], parts.X_test])
+    y = np.concatenate([dataset.labels[rows], parts.y_test])
+    seen = model.classes_
+    classes = np.concatenate([seen, parts.test])
+    measured = (model.decision_function(X, classes), y, classes, seen)
+    return GeneralizedEvaluation(
+        n_seen_images=len(rows),
+        n_unseen_images=len(parts.y_test),
+        n_seen=len(seen),
+        n_unseen=len(parts.test),
+        plain=generalized_accuracy(*measured),
+        stacked=generalized_accuracy(*measured, gamma),
+        gamma=gamma,
+        ausuc=seen_unseen_curve(*measured).area,
+    )

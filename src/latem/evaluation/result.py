@@ -1,0 +1,195 @@
+"""What `evaluate` found, as numbers, as lines for a spreadsheet, and as tables for people."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from latem.metrics.calibration import CalibrationReport, RiskCoverage
+from latem.metrics.generalized import GeneralizedScores
+
+_COVERAGES = (1.0, 0.9, 0.7, 0.5)
+
+
+@dataclass(frozen=True)
+class GeneralizedEvaluation:
+    """The generalised setting: seen and unseen classes together.
+
+    Attributes
+    ----------
+    n_seen_images, n_unseen_images : int
+    n_seen, n_unseen : int
+        Candidate classes.
+    plain : GeneralizedScores
+        As the model is.
+    stacked : GeneralizedScores
+        With `gamma` subtracted from the scores of the seen classes.
+    gamma : float
+        Chosen on held-out classes.
+    ausuc : float
+        The same with and without γ.
+    """
+
+    n_seen_images: int
+    n_unseen_images: int
+    n_seen: int
+    n_unseen: int
+    plain: GeneralizedScores
+    stacked: GeneralizedScores
+    gamma: float
+    ausuc: float
+
+
+@dataclass(frozen=True)
+class ProbabilityEvaluation:
+    """Quality of the probabilities, before and after the temperature.
+
+    Attributes
+    ----------
+    val : CalibrationReport
+        On the held-out classes the temperature was fitted on, by the twin.
+    test : CalibrationReport
+        On the unseen classes, by the model.
+    risk_coverage : RiskCoverage
+        On the unseen classes: share of wrong names when the least sure ones are withheld.
+    """
+
+    val: CalibrationReport
+    test: CalibrationReport
+    risk_coverage: RiskCoverage
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What `evaluate` found; accuracies are shares between 0 and 1.
+
+    Attributes
+    ----------
+    model, dataset, split : str
+        Their names.
+    n_images, n_classes : int
+        Of the unseen (test) classes.
+    top_1 : float
+        Mean per-class accuracy on the unseen classes, named among themselves.
+    top_5 : float or None
+        Mean per-class share of images whose class is among the five best; None if there are
+        fewer than five classes.
+    per_class : dict of class name to float
+        Accuracy of each unseen class that has images.
+    generalized : GeneralizedEvaluation or None
+    probabilities : ProbabilityEvaluation or None
+    """
+
+    model: str
+    dataset: str
+    split: str
+    n_images: int
+    n_classes: int
+    top_1: float
+    top_5: float | None
+    per_class: dict[Any, float]
+    generalized: GeneralizedEvaluation | None = None
+    probabilities: ProbabilityEvaluation | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        generalized, probabilities = self.generalized, self.probabilities
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        plain["per_class"] = [
+            {"class": name, "accuracy": accuracy} for name, accuracy in self.per_class.items()
+        ]
+        plain["generalized"] = None if generalized is None else asdict(generalized)
+        plain["probabilities"] = probabilities and {
+            "val": asdict(probabilities.val),
+            "test": asdict(probabilities.test),
+            "risk_coverage": {
+                "area": probabilities.risk_coverage.area,
+                "points": [
+                    {"coverage": c, "risk": probabilities.risk_coverage.at(c)} for c in _COVERAGES
+                ],
+            },
+        }
+        return plain
+
+    def to_rows(self) -> list[tuple[str, str, Any]]:
+        """As lines (part, measure, value), for a spreadsheet."""
+        rows: list[tuple[str, str, Any]] = [("unseen", "top_1", self.top_1)]
+        if self.top_5 is not None:
+            rows.append(("unseen", "top_5", self.top_5))
+        rows += [("unseen, per class", str(name), value) for name, value in self.per_class.items()]
+        if self.generalized is not None:
+            found = self.generalized
+            for part, scores in (("", found.plain), (", stacked", found.stacked)):
+                measures = asdict(scores) | {"ausuc": found.ausuc}
+                rows += [(f"generalised{part}", name, value) for name, value in measures.items()]
+            rows.append(("generalised, stacked", "gamma", found.gamma))
+        if self.probabilities is not None:
+            for part in ("val", "test"):
+                report = asdict(getattr(self.probabilities, part))
+                rows += [(f"probabilities, {part}", name, value) for name, value in report.items()]
+            curve = self.probabilities.risk_coverage
+            rows.append(("probabilities, test", "risk_coverage_area", curve.area))
+        return rows
+
+    def to_text(self) -> str:
+        """As tables for people."""
+        of = f" of {self.dataset}" if self.dataset else ""
+        top_5 = "" if self.top_5 is None else f", top-5 {self.top_5:.1%}"
+        parts = [
+            f"{self.model}, split {self.split}{of}",
+            f"Unseen classes among themselves ({self.n_classes} classes, {self.n_images} images), "
+            f"mean per-class accuracy: top-1 {self.top_1:.1%}{top_5}",
+            _table([[str(name), f"{value:.1%}"] for name, value in self.per_class.items()]),
+        ]
+        if self.generalized is not None:
+            parts += _generalized_text(self.generalized)
+        if self.probabilities is not None:
+            parts += _probability_text(self.probabilities)
+        return "\n\n".join(parts)
+
+    __str__ = to_text
+
+
+_PLAIN = ("model", "dataset", "split", "n_images", "n_classes", "top_1", "top_5")
+
+
+def _generalized_text(found: GeneralizedEvaluation) -> list[str]:
+    lines = [["", "seen", "unseen", "H", "AUSUC"]]
+    for title, scores in (
+        ("as it is", found.plain),
+        (f"calibrated stacking, γ = {found.gamma:.4g}", found.stacked),
+    ):
+        values = (scores.seen, scores.unseen, scores.harmonic, found.ausuc)
+        lines.append([title, *(f"{value:.1%}" for value in values)])
+    return [
+        f"Generalised: {found.n_seen} seen and {found.n_unseen} unseen classes together "
+        f"({found.n_seen_images} and {found.n_unseen_images} images); γ chosen on held-out classes",
+        _table(lines),
+    ]
+
+
+def _probability_text(found: ProbabilityEvaluation) -> list[str]:
+    lines = [["", "log-loss before", "after", "calibration error before", "after"]]
+    for title, report in (("held-out classes", found.val), ("unseen classes", found.test)):
+        losses = f"{report.log_loss_before:.3f}", f"{report.log_loss_after:.3f}"
+        errors = f"{report.ece_before:.1%}", f"{report.ece_after:.1%}"
+        lines.append([title, *losses, *errors])
+    curve = found.risk_coverage
+    risks = ", ".join(f"{curve.at(c):.1%} at {c:.0%}" for c in _COVERAGES)
+    return [
+        f"Probabilities at temperature {found.val.temperature:.4g}, fitted on "
+        f"{found.val.n_classes} held-out classes",
+        _table(lines),
+        f"Wrong names at coverage: {risks}; area under the curve {curve.area:.3f}",
+    ]
+
+
+def _table(lines: list[list[str]]) -> str:
+    """Columns side by side, numbers to the right."""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return "\n".join(
+        "  " + "  ".join([line[0].ljust(widths[0])] + [
+            cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)
+        ])
+        for line in lines
+    )  # fmt: skip

@@ -1,0 +1,101 @@
+"""ESZSL's normal equations: sums over the images from which every solution follows.
+
+With images X (n × d_x), labels Y (n × C) and class vectors S (C × d_y), the single map is
+
+    W = (XᵀX + γI)⁻¹ Xᵀ Y S (SᵀS + λI)⁻¹.
+
+`ESZSL` is this map, `LatEm` may start from it, and both balance their classes by XᵀX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import linalg
+
+from latem.models.balance import ImageMoment, spreads
+from latem.models.scaling import FeatureScaler
+
+_ROWS = 1024
+
+
+class NormalEquations:
+    """The products that a solution for any (γ, λ) needs, in float64.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_images, n_features)
+    codes : ndarray of shape (n_images,)
+        Class numbers, rows of `vectors`.
+    vectors : ndarray of shape (n_classes, n_dimensions)
+    scaler : FeatureScaler
+        Scales the images block by block.
+    labels : {"01", "±1"}
+        How labels are written as numbers.
+
+    Attributes
+    ----------
+    images : ImageMoment
+        XᵀX and the number of images.
+    classes : ndarray of shape (n_dimensions, n_dimensions)
+        SᵀS.
+    cross : ndarray of shape (n_features, n_dimensions)
+        XᵀYS.
+    """
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        codes: np.ndarray,
+        vectors: np.ndarray,
+        scaler: FeatureScaler,
+        labels: str = "01",
+    ):
+        width = X.shape[1]
+        total = np.zeros((width, width))
+        sums = np.zeros((len(vectors), width))  # images added up by class
+        for first in range(0, len(X), _ROWS):
+            rows = scaler.transform(X[first : first + _ROWS], np.float64)
+            total += rows.T @ rows
+            np.add.at(sums, codes[first : first + _ROWS], rows)
+        if labels == "±1":
+            sums = 2 * sums - sums.sum(axis=0)
+        self.images = ImageMoment(total, len(X))
+        self.classes = vectors.T @ vectors
+        self.cross = sums.T @ vectors
+
+    def solve(self, gamma: float, lam: float) -> np.ndarray:
+        """The map for one pair of penalties."""
+        left = self.images.total + gamma * np.eye(len(self.images.total))
+        right = self.classes + lam * np.eye(len(self.classes))
+        half = linalg.solve(left, self.cross, assume_a="pos")
+        return linalg.solve(right, half.T, assume_a="pos").T
+
+    def grid_scores(
+        self,
+        X: np.ndarray,
+        vectors: np.ndarray,
+        gammas: np.ndarray,
+        lams: np.ndarray,
+        *,
+        balanced: bool = False,
+    ) -> Iterator[tuple[int, int, np.ndarray]]:
+        """Yield (i, j, scores of X against `vectors`) for every pair of the grid.
+
+        One eigendecomposition of XᵀX and one of SᵀS serve the whole grid. Balanced scores of a
+        class are divided by their root mean square over the training images.
+        """
+        d, q = linalg.eigh(self.images.total)
+        e, r = linalg.eigh(self.classes)
+        core = q.T @ self.cross @ r
+        images, classes = X @ q, r.T @ vectors.T
+        for i, gamma in enumerate(gammas):
+            left = core / (d + gamma)[:, None]
+            projected = images @ left
+            squares = left.T @ (left * d[:, None]) if balanced else None
+            for j, lam in enumerate(lams):
+                scores = (projected / (e + lam)) @ classes
+                if squares is not None:
+                    scores /= spreads(classes.T, squares / np.outer(e + lam, e + lam))
+                yield i, j, scores

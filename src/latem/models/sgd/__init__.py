@@ -1,0 +1,1 @@
+"""The ranking engine: loop, exact forms, compiled kernels, checkpoints, best epoch."""

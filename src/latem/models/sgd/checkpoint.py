@@ -1,0 +1,93 @@
+"""Checkpoints: the exact state of a training, so that it can go on after an interruption.
+
+A checkpoint is a data file like a model file. It knows which data and parameters it belongs to
+and refuses to continue any other training.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from latem.core import storage
+from latem.models.sgd.loop import Progress, Space
+
+
+class Checkpoint:
+    """Keeps one training's state in one file.
+
+    Parameters
+    ----------
+    path : path
+    every : int
+        Epochs between writes; the last epoch is always written.
+    fingerprint : str
+        Digest of the data and parameters the training depends on.
+    """
+
+    def __init__(self, path: str | PathLike[str], every: int, fingerprint: str):
+        if isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
+            raise ValueError(f"checkpoint_every must be a whole number from 1, not {every!r}.")
+        self.path = Path(path)
+        self.every = every
+        self.fingerprint = fingerprint
+        if self.path.is_dir():
+            raise IsADirectoryError(f"{self.path} is a folder; name a file for the checkpoint.")
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(
+                f"There is no folder {str(self.path.parent)!r} to keep the checkpoint in."
+            )
+
+    def write(self, space: Space, progress: Progress, *, last: bool = False) -> None:
+        """Write the state if it is time to."""
+        if not last and progress.epoch % self.every:
+            return
+        tensors = {
+            **{f"space.{name}": array for name, array in space.state().items()},
+            "visits": progress.visits,
+            "violations": progress.violations,
+        }
+        meta = {
+            "fingerprint": self.fingerprint,
+            "form": space.form,
+            "seed": progress.seed,
+            "epoch": progress.epoch,
+            "stopped": progress.stopped,
+            "history": progress.history,
+        }
+        storage.write_file(self.path, "checkpoint", tensors, meta)
+
+    def resume(self, space: Space, progress: Progress, n_epochs: int, *, fixed_seed: bool) -> None:
+        """Bring `space` and `progress` to the stored state, if there is one.
+
+        With a fixed seed the checkpoint must have the same one; otherwise its seed is taken
+        over, since the maps of the checkpoint were drawn from it.
+        """
+        if not self.path.exists():
+            return
+        tensors, meta = storage.read_file(self.path, "checkpoint")
+        try:
+            same = meta["fingerprint"] == self.fingerprint and meta["form"] == space.form
+            if not same or (fixed_seed and meta["seed"] != progress.seed):
+                raise ValueError(
+                    f"{self.path} belongs to a training with other data, parameters or seed; "
+                    f"delete it to start anew, or name another checkpoint file."
+                )
+            seed, epoch, history = meta["seed"], meta["epoch"], meta["history"]
+            stopped = meta["stopped"]
+            if epoch > n_epochs:
+                raise ValueError(
+                    f"{self.path} has already been trained for {epoch} epochs, more than "
+                    f"n_epochs={n_epochs}; raise n_epochs or delete it to start anew."
+                )
+            visits, violations = tensors["visits"], tensors["violations"]
+            space.restore({name: tensors[f"space.{name}"] for name in space.state()})
+        except KeyError as error:
+            raise storage.FileFormatError(f"{self.path} is damaged: it lacks {error}.") from None
+        if not visits.shape == violations.shape == (len(space),):
+            raise storage.FileFormatError(f"{self.path} is damaged: its counts do not fit.")
+        progress.visits, progress.violations = visits, violations
+        progress.seed, progress.epoch, progress.history = seed, epoch, history
+        progress.stopped = stopped

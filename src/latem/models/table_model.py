@@ -1,0 +1,450 @@
+"""Models with one class table: everything but the learning.
+
+Validation of images and labels, scaling, scoring in blocks, and the model file are the same for all
+of them. What classes look like is told by their `ClassView`.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from latem.core.messages import first_few
+from latem.core.storage import FileFormatError
+from latem.core.threads import run_all, single_threaded_blas
+from latem.core.validation import Interval, StrOptions, check_params
+from latem.embeddings.table import ClassEmbeddings, as_class_embeddings
+from latem.models.base import ZeroShotClassifier, forget_learned, plain_params
+from latem.models.class_view import Candidates, ClassView
+from latem.models.scaling import SCALINGS, FeatureScaler, Scaling
+from latem.models.scoring import best_k, row_blocks
+
+_FLOATS = (np.float64, np.float32, np.float16)
+
+
+class TableClassifier(ZeroShotClassifier):
+    """Base of models that know classes by one table.
+
+    A subclass has the parameters `class_embeddings`, `feature_scaling`, `normalize_classes`,
+    `n_threads` and `dtype`, and fills in `_learned`, `_block_scorer`, `_state` and `_restore`. Its
+    `fit` begins with `_begin_anew`. `docs/adding-a-model.md` has a whole example.
+
+    Attributes
+    ----------
+    class_view_ : ClassView
+        What classes look like to the model.
+    class_table_ : ClassEmbeddings
+        All classes the model has a description of.
+    dtype_ : str
+        Precision the model was trained in.
+    scaler_ : FeatureScaler
+        Feature scaling with the statistics of the training images.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "class_embeddings": "no_validation",
+        "feature_scaling": [StrOptions(set(SCALINGS)), None],
+        "normalize_classes": ["boolean"],
+        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
+        "dtype": [StrOptions({"float32", "float64"})],
+    }
+    class_embeddings: Any
+    feature_scaling: Scaling | None
+    normalize_classes: bool
+    n_threads: int | None
+    dtype: str
+    class_view_: ClassView
+    dtype_: str
+    scaler_: FeatureScaler
+    by_direction: bool = False  # whether projected images are compared by direction only
+
+    # -- what a model fills in ----------------------------------------------------------------
+
+    @abstractmethod
+    def _block_scorer(
+        self, chosen: Candidates, n_samples: int
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """Function from a block of scaled features to scores of shape (n_rows, n_classes)."""
+
+    @abstractmethod
+    def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Learned arrays, and learned plain data, for the model file."""
+        return {}, {}
+
+    @abstractmethod
+    def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
+        """Take back what `_state` gave; raise FileFormatError if it does not fit together."""
+
+    def _make_view(self, table: ClassEmbeddings, seen: np.ndarray) -> ClassView:
+        """What classes will look like to the model."""
+        return ClassView(table, seen, normalise=self.normalize_classes, dtype=self.dtype)
+
+    # -- answering ----------------------------------------------------------------------------
+
+    @property
+    def class_table_(self) -> ClassEmbeddings:
+        """All classes the model has a description of."""
+        return self.class_view_.table
+
+    def candidate_names(self, classes: Any = None) -> np.ndarray:
+        """Names of the candidates, in the order of the columns of scores.
+
+        Parameters
+        ----------
+        classes
+            Which classes may be the answer; see `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+        """
+        check_is_fitted(self)
+        return self.class_view_.candidates(classes).names
+
+    def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:
+        """Compatibility of images and classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        classes : None, "seen", "unseen", "all", list of names, or a class table
+            Which classes to score: those seen in training (None or "seen"), the others in the
+            class table ("unseen"), all of them, some by name, or those of a new table that has the
+            same columns.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Larger is more compatible. As everywhere in scikit-learn, with `classes=None` and
+            exactly two seen classes this is instead the difference of the two, of shape
+            (n_samples,); name the classes to get both columns.
+        """
+        X = self.check_images(X)
+        chosen = self.class_view_.candidates(classes)
+        scores = np.empty((len(X), len(chosen)), self.dtype_)
+
+        def keep(rows: slice, block: np.ndarray) -> None:
+            self._check_scores(rows, block.min(initial=0), block.max(initial=0))
+            scores[rows] = block
+
+        self._score_blocks(X, chosen, keep)
+        if classes is None and len(chosen) == 2:
+            return scores[:, 1] - scores[:, 0]
+        return scores
+
+    def _best(self, X: Any, k: int, classes: Any) -> tuple[np.ndarray, np.ndarray]:
+        X = self.check_images(X)
+        chosen = self.class_view_.candidates(classes)
+        self._check_k(k, len(chosen))
+        places = np.empty((len(X), k), np.intp)
+        scores = np.empty((len(X), k), self.dtype_)
+
+        def keep(rows: slice, block: np.ndarray) -> None:
+            places[rows] = best_k(block, k)
+            scores[rows] = np.take_along_axis(block, places[rows], axis=1)
+            self._check_scores(rows, block.min(initial=0), block.max(initial=0))
+
+        self._score_blocks(X, chosen, keep)
+        return chosen.names[places], scores
+
+    def _check_scores(self, rows: slice, least: Any, most: Any) -> None:
+        """Refuse scores that are not finite, by their least and largest one; NaN is both."""
+        if not np.isfinite(least) or not np.isfinite(most):
+            raise ValueError(
+                f"{type(self).__name__} got scores that are not finite among rows {rows.start} to "
+                f"{rows.stop - 1}: features or class vectors are too large or too small for "
+                f"{self.dtype_}. Scale them by a constant, or use dtype='float64'."
+            )
+
+    def with_classes(self, table: Any) -> Any:
+        """The same fitted model, knowing further classes by their descriptions.
+
+        Parameters
+        ----------
+        table : ClassEmbeddings, DataFrame, dict, (names, array) or path
+            New classes, with the same columns as the model's own table.
+
+        Returns
+        -------
+        a model of the same kind
+            The learned arrays are shared, the model itself is left as it is.
+        """
+        check_is_fitted(self)
+        other = copy.copy(self)
+        other.class_view_ = self.class_view_.with_classes(as_class_embeddings(table))
+        if self.class_embeddings is not None:
+            other.class_embeddings = other.class_table_  # so that clones know them, too
+        return other
+
+    # -- files --------------------------------------------------------------------------------
+
+    def _stored_params(self) -> dict[str, Any]:
+        """Parameters for the model file: those that the fitted model goes by."""
+        params = self.get_params(deep=False)
+        params["class_embeddings"] = None if self.class_embeddings is None else "stored"
+        params |= {"feature_scaling": self.scaler_.kind, "dtype": self.dtype_}
+        params |= {"n_threads": None}  # a matter of the machine, not of the model
+        return params
+
+    @classmethod
+    def current_names(cls, params: dict[str, Any]) -> dict[str, Any]:
+        """Parameters of a file, perhaps an older one, under the names they have now."""
+        return params
+
+    def pack(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Everything a file of this model holds: arrays, and plain data."""
+        tensors, record = self._state()
+        table = self.class_table_
+        meta = {
+            "model": type(self).__name__,
+            "params": plain_params(self._stored_params()),
+            "classes": {"dtype": self.classes_.dtype.str, "names": self.classes_.tolist()},
+            "table": {
+                "name": table.name,
+                "names": table.names.tolist(),
+                "columns": None if table.columns is None else list(table.columns),
+            },
+            "scaling": self.scaler_.kind,
+            "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
+            "record": record,
+            **self._pack_knowledge(),
+        }
+        tensors = {
+            **tensors,
+            "table.vectors": table.vectors,
+            "scaling.shift": self.scaler_.shift,
+            "scaling.scale": self.scaler_.scale,
+        }
+        return tensors, meta
+
+    @classmethod
+    def unpack(cls, tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:
+        """Model from what `pack` gave."""
+        names, table = meta["classes"], meta["table"]
+        stored = ClassEmbeddings(
+            table["names"], tensors["table.vectors"], name=table["name"], columns=table["columns"]
+        )
+        params = cls.current_names(dict(meta["params"]))
+        if params["class_embeddings"] is not None:
+            params["class_embeddings"] = stored
+        model = cls(**params)
+        check_params(model)
+        model.dtype_ = model.dtype
+        dtype = np.dtype(names["dtype"])
+        if dtype.kind not in "OUiufb":
+            raise FileFormatError(f"class names of type {dtype} cannot be")
+        model.classes_ = np.array(names["names"], dtype=dtype)
+        stored.positions(model.classes_)
+        model.class_view_ = model._make_view(stored, model.classes_)
+        shift, scale = tensors["scaling.shift"], tensors["scaling.scale"]
+        if shift.ndim != 1 or shift.shape != scale.shape:
+            raise FileFormatError(f"scaling of shapes {shift.shape} and {scale.shape}")
+        if not (np.isfinite(shift).all() and np.isfinite(scale).all()):
+            raise FileFormatError("scaling that is not finite")
+        if meta["scaling"] != model.feature_scaling:
+            raise FileFormatError("the stored scaling is not the model's")
+        model.scaler_ = FeatureScaler(meta["scaling"], shift, scale)
+        model.n_features_in_ = len(shift)
+        if meta["feature_names"]:
+            if len(meta["feature_names"]) != len(shift):
+                raise FileFormatError("feature names and features differ in number")
+            model.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
+        model._restore(tensors, meta["record"])
+        model._unpack_knowledge(meta)
+        return model
+
+    def _check_tensor(
+        self, tensors: dict[str, np.ndarray], name: str, shape: tuple[int, ...]
+    ) -> np.ndarray:
+        """Learned array of a file, if it is what it should be."""
+        found = tensors[name]
+        if found.dtype == np.float16:  # a file may save space
+            found = found.astype(self.dtype)
+        if found.shape != shape or found.dtype != self.dtype or not np.isfinite(found).all():
+            raise FileFormatError(
+                f"{name} of shape {found.shape} and type {found.dtype}, not a finite {shape} of "
+                f"{self.dtype}"
+            )
+        return found
+
+    # -- learning: what comes before it --------------------------------------------------------
+
+    def _begin_anew(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Validated images and class numbers; sets all that a fit knows before it learns."""
+        forget_learned(self)
+        X, y = self.check_training_images(X, y)
+        self.prepare(X, y)
+        return X, self.class_codes(y)
+
+    def prepare(self, X: np.ndarray, y: np.ndarray, classes: Any = None) -> None:
+        """Set what a model knows of validated images and labels before it learns.
+
+        Parameters
+        ----------
+        X, y
+            As `check_training_images` gives them.
+        classes : array-like, optional
+            Classes that will occur; by default those in `y`.
+        """
+        self.class_view_ = self.check_classes(y, classes)
+        self.classes_ = self.class_view_.seen
+        self.dtype_ = self.dtype
+        self.scaler_ = FeatureScaler.fit(X, self.feature_scaling)
+
+    def check_classes(self, y: np.ndarray, classes: Any = None) -> ClassView:
+        """What classes will look like to a model fitted to these labels; complains of bad ones."""
+        seen = self._seen_classes(y, classes)
+        view = self._make_view(self._checked_table(seen), seen)
+        view.check()
+        return view
+
+    def check_training_images(
+        self, X: Any, y: Any, *, reset: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Validated features and labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        reset : bool
+            Whether these are the first images of a fit, which set the number of features.
+        """
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        given = X
+        X, y = validate_data(
+            self, X, y, reset=reset, dtype=_FLOATS, order="C", ensure_all_finite=False
+        )
+        self._check_finite(X)
+        with warnings.catch_warnings():
+            # Zero-shot data may well have few images of each of many classes.
+            warnings.filterwarnings("ignore", message="The number of unique classes is greater")
+            check_classification_targets(y)
+        if reset:
+            self._note_encoder(given, X.shape[1])
+        return np.asarray(X), y
+
+    def check_images(self, X: Any) -> np.ndarray:
+        """Validated features of as many columns as in training; the model must be fitted."""
+        check_is_fitted(self)
+        return self._check_features(X)
+
+    def _check_features(self, X: Any) -> np.ndarray:
+        X = validate_data(self, X, reset=False, dtype=_FLOATS, order="C", ensure_all_finite=False)
+        self._check_finite(X)
+        return np.asarray(X)
+
+    def _check_finite(self, X: np.ndarray) -> None:
+        for first in range(0, len(X), 1024):
+            finite = np.isfinite(X[first : first + 1024])
+            if not finite.all():
+                row, column = np.argwhere(~finite)[0]
+                value = "NaN" if np.isnan(X[first + row, column]) else "inf (infinity)"
+                raise ValueError(
+                    f"{type(self).__name__} got X with {value} in row {first + row}, column "
+                    f"{column}; drop such rows or fill in finite values."
+                )
+
+    def _seen_classes(self, y: np.ndarray, classes: Any) -> np.ndarray:
+        owner = type(self).__name__
+        seen = np.unique(y)
+        if classes is not None:
+            declared = np.unique(column_or_1d(classes))
+            odd = np.setdiff1d(seen, declared)
+            if len(odd):
+                raise ValueError(f"{owner} got labels {odd[:5].tolist()} that are not in classes.")
+            seen = declared
+        if len(seen) < 2:
+            raise ValueError(
+                f"{owner} needs images of at least 2 classes to learn from, but y has only "
+                f"{len(seen)} class: {seen.tolist()}."
+            )
+        return seen
+
+    def _checked_table(self, seen: np.ndarray) -> ClassEmbeddings:
+        """The class table; it must describe every seen class."""
+        if self.class_embeddings is None:
+            return ClassEmbeddings(seen, np.eye(len(seen)), name="one-hot")
+        owner = type(self).__name__
+        table = as_class_embeddings(self.class_embeddings)
+        given, known = seen.tolist()[0], table.names.tolist()[0]
+        given = given.item() if isinstance(given, np.generic) else given
+        if type(given) is not type(known):
+            as_text = isinstance(known, str) and str(given) in table
+            remedy = "y = y.astype(str)" if as_text else "y = np.array(names)[y]"
+            raise TypeError(
+                f"{owner} got labels of type {type(given).__name__} (such as {given!r}), but the "
+                f"names in class_embeddings are of type {type(known).__name__} (such as "
+                f"{known!r}); label the samples with the names, for instance {remedy}."
+            )
+        missing = [name for name in seen.tolist() if name not in table]
+        if missing:
+            raise ValueError(
+                f"{owner} got class_embeddings without rows for {first_few(missing)}; add them or "
+                f"drop those samples."
+            )
+        return table
+
+    def class_codes(self, y: np.ndarray) -> np.ndarray:
+        """Row numbers in `classes_` of some labels."""
+        odd = np.setdiff1d(y, self.classes_)
+        if len(odd):
+            raise ValueError(
+                f"{type(self).__name__} is being trained on {len(self.classes_)} classes, and "
+                f"{odd[:5].tolist()} are not among them; name all classes in the first call to "
+                f"partial_fit, or fit anew."
+            )
+        return np.searchsorted(self.classes_, y)
+
+    # -- scoring ------------------------------------------------------------------------------
+
+    def each_block(
+        self, X: np.ndarray, n_classes: int, work: Callable[[slice, np.ndarray], None]
+    ) -> None:
+        """Call `work(rows, features)` for blocks of scaled rows, in several threads.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            As `check_images` gives it.
+        n_classes : int
+            Columns of the scores that will be made of a block, which decide its length.
+        work : callable
+        """
+
+        def task(rows: slice) -> None:
+            features = self.scaler_.transform(X[rows], self.dtype_)
+            if not np.isfinite(features).all():
+                raise ValueError(
+                    f"{type(self).__name__} got features among rows {rows.start} to "
+                    f"{rows.stop - 1} that are too large to scale; they are far from what the "
+                    f"model was trained on."
+                )
+            work(rows, features)
+
+        run_all(task, row_blocks(len(X), n_classes), self.n_threads)
+
+    def _score_blocks(
+        self, X: np.ndarray, chosen: Candidates, keep: Callable[[slice, np.ndarray], None]
+    ) -> None:
+        """Call `keep(rows, scores)` for blocks of rows, in several threads."""
+        with single_threaded_blas():  # what is done to class vectors must not depend on threads
+            score = self._block_scorer(chosen, len(X))
+
+            def work(rows: slice, features: np.ndarray) -> None:
+                with np.errstate(over="ignore", invalid="ignore"):  # reported by _check_scores
+                    block = score(features)
+                keep(rows, block)
+
+            self.each_block(X, len(chosen), work)

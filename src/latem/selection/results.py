@@ -1,0 +1,66 @@
+"""What a search has tried: one record per candidate, or scikit-learn's dict of arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A candidate and its scores, one per fold; without folds there are none."""
+
+    params: dict[str, Any]
+    scores: list[float]
+
+    @property
+    def mean(self) -> float:
+        """Mean score over the folds, 0 without any."""
+        return float(np.mean(self.scores)) if self.scores else 0.0
+
+
+def as_arrays(tried: list[Tried]) -> dict[str, Any]:
+    """`cv_results_` as scikit-learn's searches have it.
+
+    >>> results = as_arrays([Tried({"C": 1}, [0.5, 0.7]), Tried({"C": 2}, [0.9, 0.7])])
+    >>> results["mean_test_score"], results["rank_test_score"]
+    (array([0.6, 0.8]), array([2, 1], dtype=int32))
+    >>> results["param_C"]
+    masked_array(data=[1, 2],
+                 mask=False,
+           fill_value=999999)
+    """
+    results: dict[str, Any] = {}
+    names = sorted({name for one in tried for name in one.params})
+    for name in names:
+        values = [one.params.get(name) for one in tried]
+        simple = all(isinstance(value, int | float | np.number) for value in values)
+        column = np.ma.MaskedArray(
+            np.empty(len(tried), object), mask=[name not in one.params for one in tried]
+        )
+        column.data[:] = values
+        results[f"param_{name}"] = np.ma.MaskedArray(values) if simple else column
+    results["params"] = [dict(one.params) for one in tried]
+    n_folds = len(tried[0].scores) if tried else 0
+    for i in range(n_folds):
+        results[f"split{i}_test_score"] = np.array([one.scores[i] for one in tried])
+    means = np.array([one.mean for one in tried])
+    results["mean_test_score"] = means
+    results["std_test_score"] = np.array(
+        [float(np.std(one.scores)) if one.scores else 0.0 for one in tried]
+    )
+    results["rank_test_score"] = rankdata(-means, method="min").astype(np.int32)
+    return results
+
+
+def as_tried(results: dict[str, Any]) -> list[Tried]:
+    """The records that `as_arrays` was given."""
+    n_folds = sum(name.startswith("split") for name in results)
+    folds = [results[f"split{i}_test_score"] for i in range(n_folds)]
+    return [
+        Tried(dict(params), [float(fold[row]) for fold in folds])
+        for row, params in enumerate(results["params"])
+    ]

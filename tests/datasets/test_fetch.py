@@ -1,0 +1,210 @@
+"""Downloads, against a local server only."""
+
+import hashlib
+import http.server
+import json
+import threading
+import zipfile
+
+import numpy as np
+import pytest
+from matlab_files import write_gbu
+from typer.testing import CliRunner
+
+from latem import ClassEmbeddings, Split, ZeroShotDataset, read_folder, write_folder
+from latem.cli import app
+from latem.datasets.fetch import ASK, SOURCES, download, fetch, find_source
+
+CONTENT = np.random.default_rng(0).bytes(1_000_000)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Serves `files`; knows ranges; can break off after some bytes."""
+
+    files: dict[str, bytes] = {}  # noqa: RUF012 - set by each test
+    tag = '"one"'
+    break_after: int | None = None
+    ranges = True
+    requests: list[str | None] = []  # noqa: RUF012
+
+    def do_GET(self):
+        cls = type(self)
+        cls.requests.append(self.headers.get("Range"))
+        content = cls.files.get(self.path)
+        if content is None:
+            self.send_error(404)
+            return
+        start = 0
+        wanted = self.headers.get("Range")
+        if wanted and cls.ranges and self.headers.get("If-Range") == cls.tag:
+            start = int(wanted.removeprefix("bytes=").rstrip("-"))
+            if start >= len(content):
+                self.send_error(416)
+                return
+            self.send_response(206)
+        else:
+            self.send_response(200)
+        self.send_header("Content-Length", str(len(content) - start))
+        self.send_header("ETag", cls.tag)
+        self.end_headers()
+        end = len(content) if cls.break_after is None else start + cls.break_after
+        self.wfile.write(content[start:end])
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    class Own(Handler):
+        files = {"/a.bin": CONTENT}  # noqa: RUF012
+        requests = []  # noqa: RUF012
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Own) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        Own.url = f"http://127.0.0.1:{running.server_port}"
+        yield Own
+        running.shutdown()
+        thread.join()
+
+
+def test_download_with_progress_and_checksum(server, tmp_path):
+    seen = []
+    digest = hashlib.sha256(CONTENT).hexdigest()
+    path = download(
+        f"{server.url}/a.bin", tmp_path / "new" / "a.bin",
+        checksum=f"sha256:{digest}", progress=lambda *numbers: seen.append(numbers),
+    )  # fmt: skip
+    assert path.read_bytes() == CONTENT
+    assert seen[-1] == (len(CONTENT), len(CONTENT))
+    assert [p.name for p in path.parent.iterdir()] == ["a.bin"]
+    download(f"{server.url}/a.bin", path)
+    assert len(server.requests) == 1  # what is there is not fetched again
+
+
+def test_an_interrupted_download_continues(server, tmp_path):
+    server.break_after = 300_000
+    with pytest.raises(OSError, match="stopped after .*the same command continues it"):
+        download(f"{server.url}/a.bin", tmp_path / "a.bin")
+    assert not (tmp_path / "a.bin").exists()
+    server.break_after = None
+    assert download(f"{server.url}/a.bin", tmp_path / "a.bin").read_bytes() == CONTENT
+    assert server.requests == [None, "bytes=300000-"]
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_another_file_on_the_server_starts_anew(server, tmp_path, ranges):
+    server.break_after = 300_000
+    with pytest.raises(OSError, match="stopped"):
+        download(f"{server.url}/a.bin", tmp_path / "a.bin")
+    server.break_after, server.tag, server.ranges = None, '"two"', ranges
+    server.files = {"/a.bin": CONTENT[::-1]}
+    assert download(f"{server.url}/a.bin", tmp_path / "a.bin").read_bytes() == CONTENT[::-1]
+
+
+def test_a_complete_or_damaged_part_does_not_block(server, tmp_path):
+    (tmp_path / "a.bin.part").write_bytes(CONTENT)
+    note = tmp_path / "a.bin.part.json"
+    note.write_text(json.dumps({"url": f"{server.url}/a.bin", "tag": server.tag}))
+    assert download(f"{server.url}/a.bin", tmp_path / "a.bin").read_bytes() == CONTENT
+    (tmp_path / "b.bin.part").write_bytes(b"junk")
+    (tmp_path / "b.bin.part.json").write_text("{not json")
+    assert download(f"{server.url}/a.bin", tmp_path / "b.bin").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("name", ["..%2F..%2Fevil.bin", "", "%2e%2e"])
+def test_addresses_that_name_no_file(server, tmp_path, name):
+    with pytest.raises(ValueError, match="does not name a file"):
+        fetch(f"{server.url}/{name}", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
+    with pytest.raises(OSError, match="has md5 .*, not 00: it is damaged or another file"):
+        download(f"{server.url}/a.bin", tmp_path / "a.bin", checksum="md5:00")
+    assert not (tmp_path / "a.bin").exists()
+    assert not (tmp_path / "a.bin.part").exists()
+    with pytest.raises(ValueError, match="A checksum is"):
+        download(f"{server.url}/a.bin", tmp_path / "a.bin", checksum="crc:00")
+
+
+def test_errors_of_the_server_and_the_net(server, tmp_path):
+    with pytest.raises(OSError, match="none.bin: the server answered 404"):
+        download(f"{server.url}/none.bin", tmp_path / "a.bin")
+    with pytest.raises(OSError, match="stopped after 0 bytes"):
+        download("http://127.0.0.1:9/a.bin", tmp_path / "a.bin")
+    with pytest.raises(ValueError, match="not an http, https or file address"):
+        download("ftp://127.0.0.1/a.bin", tmp_path / "a.bin")
+
+
+def small_dataset():
+    return ZeroShotDataset(
+        features=np.eye(4, dtype=np.float32),
+        labels=np.array(["ant", "bee", "cat", "dog"]),
+        embeddings={"att": ClassEmbeddings(["ant", "bee", "cat", "dog"], np.eye(4), name="att")},
+        splits={"standard": Split(["ant", "bee"], ["cat"], ["dog"])},
+    )
+
+
+def test_archives_become_dataset_folders(server, tmp_path):
+    write_folder(small_dataset(), tmp_path / "tiny")
+    write_gbu(tmp_path / "birds")
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for file in (tmp_path / "tiny").rglob("*"):
+            archive.write(file, f"sets/tiny/{file.relative_to(tmp_path / 'tiny')}")
+        for file in (tmp_path / "birds").iterdir():
+            archive.write(file, f"xlsa17/data/BIRDS/{file.name}")
+        archive.writestr("../evil.txt", "outside")
+    server.files = {"/all.zip": (tmp_path / "all.zip").read_bytes()}
+    file, made = fetch(f"{server.url}/all.zip", tmp_path / "data")
+    assert file == tmp_path / "data" / "all.zip"
+    assert sorted(made) == [tmp_path / "data" / "BIRDS", tmp_path / "data" / "tiny"]
+    assert read_folder(tmp_path / "data" / "tiny").labels.tolist() == ["ant", "bee", "cat", "dog"]
+    assert len(read_folder(tmp_path / "data" / "BIRDS").features) == 20
+    assert sorted(p.name for p in (tmp_path / "data").iterdir()) == ["BIRDS", "all.zip", "tiny"]
+    assert not (tmp_path / "evil.txt").exists()
+    assert fetch(f"{server.url}/all.zip", tmp_path / "data")[1] == made
+
+
+def test_archives_that_cannot_be_used(server, tmp_path):
+    write_folder(small_dataset(), tmp_path / "tiny")
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        for place in ("a/tiny", "b/tiny"):
+            for file in (tmp_path / "tiny").rglob("*"):
+                archive.write(file, f"{place}/{file.relative_to(tmp_path / 'tiny')}")
+    content = (tmp_path / "two.zip").read_bytes()
+    server.files = {"/two.zip": content, "/bad.zip": content.replace(b"ant", b"tna", 1)}
+    with pytest.raises(ValueError, match=r"several datasets called \['tiny'\]"):
+        fetch(f"{server.url}/two.zip", tmp_path / "data")
+    with zipfile.ZipFile(tmp_path / "one.zip", "w") as archive:
+        for file in (tmp_path / "tiny").rglob("*"):
+            archive.write(file, f"./tiny/{file.relative_to(tmp_path / 'tiny')}")
+    whole = (tmp_path / "one.zip").read_bytes()
+    server.files = {"/one.zip": whole, "/bad.zip": whole.replace(b"image,class", b"egami,class", 1)}
+    assert fetch(f"{server.url}/one.zip", tmp_path / "data")[1] == [tmp_path / "data" / "tiny"]
+    with pytest.raises(OSError, match="bad.zip is damaged"):
+        fetch(f"{server.url}/bad.zip", tmp_path / "other")
+    assert [p.name for p in (tmp_path / "other").iterdir()] == ["bad.zip"]
+
+
+def test_sources_have_a_page_that_states_them():
+    for source in SOURCES.values():
+        assert source.url.startswith("http")
+        assert source.stated_by.startswith("http")
+    assert find_source("xlsa17") == SOURCES["xlsa17"].url
+    with pytest.raises(ValueError, match="no download called 'CUB'. Known: xlsa17") as error:
+        find_source("CUB")
+    for where in ASK.values():
+        assert where in str(error.value)
+
+
+def test_fetch_on_the_command_line(server, tmp_path):
+    result = CliRunner().invoke(
+        app, ["data", "fetch", f"{server.url}/a.bin", "--out", str(tmp_path), "--quiet"]
+    )
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "a.bin").read_bytes() == CONTENT
+    result = CliRunner().invoke(app, ["data", "fetch", "nonsense", "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "no download called 'nonsense'" in result.output
