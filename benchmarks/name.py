@@ -108,12 +108,18 @@ def tests(kept):
     return found
 
 
+class GivenConSE(ConSE):
+    """ConSE with a given classifier in place of a fitted one."""
+
+    def fit(self, weights, ids, bias):
+        self._begin_anew(weights, ids)  # all but the logistic regression
+        self.coef_, self.intercept_ = np.ascontiguousarray(weights.T), bias
+        return self
+
+
 def conse(table, weights, bias, ids):
-    """ConSE with the network's own classifier in place of a fitted one."""
-    model = ConSE(table, feature_scaling=None)
-    model._begin_anew(weights, ids)  # all but the logistic regression
-    model.coef_, model.intercept_ = np.ascontiguousarray(weights.T), bias
-    return model
+    """ConSE with the network's own classifier."""
+    return GivenConSE(table, feature_scaling=None).fit(weights, ids, bias)
 
 
 def chosen_maps(table, weights, ids):

@@ -10,7 +10,6 @@ from joblib import Parallel, delayed
 from machine import keep, real_dataset, show
 
 from latem import LatEmCV, read_folder
-from latem.selection import latem_cv
 
 DEALINGS = {"animals": 8, "awa_handcrafted": 2, "cub": 2, "dogs": 2, "emoji": 2}
 FEATURES, PLAIN = {"feature_scaling": "l2"}, {"balance_classes": False}
@@ -20,7 +19,12 @@ VARIANTS = {  # what is changed in the preset, and the numbers of maps
     "tuned": ({}, None),
     "tuned, four maps": ({}, (4,)),
 }
-PRESET = dict(latem_cv.TUNED)
+
+
+def variant(changes):
+    """`LatEmCV` whose tuned preset is changed in some points."""
+
+    return type("Variant", (LatEmCV,), {"tuned": {**LatEmCV.tuned, **changes}})
 
 
 def dealt(seen, number):
@@ -39,8 +43,7 @@ def run(folder, embedding, number):
     out = np.isin(y, report)
     scores = {}
     for name, (changes, maps) in VARIANTS.items():
-        latem_cv.TUNED = {**PRESET, **changes}
-        search = LatEmCV(
+        search = variant(changes)(
             table, preset="tuned", n_maps=maps, cv=list(chosen_on), random_state=0, n_threads=1
         ).fit(X[~out], y[~out])
         scores[name] = 100 * float(search.score(X[out], y[out], list(report)))

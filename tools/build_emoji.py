@@ -54,10 +54,11 @@ from rich.progress import track
 
 from latem import ClassEmbeddings, ZeroShotDataset
 from latem.datasets.dataset import Split
-from latem.datasets.folder import write_folder
+from latem.datasets.folder_writer import write_folder
 from latem.embeddings.text import SentenceEncoder, text_embeddings
 from latem.embeddings.words import normalise_name, word_embeddings
-from latem.features.encoders import Encoder, load_encoder
+from latem.features.encoder import Encoder
+from latem.features.encoders import load_encoder
 from latem.features.pictures import to_rgb
 
 KINDS = {

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from latem.core.storage import FileFormatError
-from latem.features.encoders import file_digest
+from latem.features.encoder import file_digest
 
 
 class Package(NamedTuple):

@@ -7,7 +7,9 @@ an image of. Implements *Latent Embeddings for Zero-shot Classification* (Xian e
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from latem.models.registry import ModelRow, own_rows, register
+from latem.core.version import __version__
+from latem.models.registry import MODELS
+from latem.models.rows import ModelRow, own_rows, register
 
 if TYPE_CHECKING:
     from latem.core.storage import FileFormatError
@@ -75,8 +77,8 @@ if TYPE_CHECKING:
     from latem.models.wsabie import WSABIE
     from latem.selection import HeldOutSearch, LatEmCV
 
-__version__ = "0.1.0"
-
+for _row in MODELS:
+    register(_row)
 register(ModelRow("HeldOutSearch", "latem.selection.search", on_command_line=False))
 register(ModelRow("LatEmCV", "latem.selection.latem_cv", on_command_line=False))
 

@@ -72,7 +72,7 @@ def test_nothing_half_written_stays(dataset, tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("latem.datasets.folder.write_split", fail)
+    monkeypatch.setattr("latem.datasets.folder_writer.write_split", fail)
     with pytest.raises(OSError, match="disk full"):
         write_folder(dataset, tmp_path / "new")
     assert list(tmp_path.iterdir()) == []

@@ -80,7 +80,7 @@ app.add_typer(convert, name="convert")
 
 
 def _write(dataset: ZeroShotDataset, out: Path) -> None:
-    from latem.datasets.folder import write_folder
+    from latem.datasets.folder_writer import write_folder
 
     write_folder(dataset, out)
     typer.echo(f"{out}: {dataset!r}")
@@ -218,7 +218,7 @@ def split(
 ) -> None:
     """Draw random class-disjoint splits and save them with the dataset."""
     from latem.datasets import read_folder
-    from latem.datasets.folder import write_split
+    from latem.datasets.folder_writer import write_split
     from latem.datasets.splits import hold_out, random_class_splits
 
     with failures():

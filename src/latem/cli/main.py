@@ -46,7 +46,7 @@ def main() -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from latem import __version__
+        from latem.core.version import __version__
 
         typer.echo(f"latem {__version__}")
         raise typer.Exit

@@ -25,7 +25,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from latem import __version__
+from latem.core.version import __version__
 
 FORMAT_VERSION = 1
 _KEY = "latem"

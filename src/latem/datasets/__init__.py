@@ -3,7 +3,8 @@
 from latem.datasets.check import check_folder, describe
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.emoji import load_emoji
-from latem.datasets.folder import read_folder, write_folder, write_split
+from latem.datasets.folder import read_folder
+from latem.datasets.folder_writer import write_folder, write_split
 from latem.datasets.splits import hold_out, random_class_splits
 from latem.datasets.synthetic import make_latent_world
 

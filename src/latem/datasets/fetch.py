@@ -22,7 +22,8 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from latem.core.storage import write_text
-from latem.datasets.folder import read_folder, write_folder
+from latem.datasets.folder import read_folder
+from latem.datasets.folder_writer import write_folder
 from latem.datasets.matlab import from_gbu
 
 _CHUNK = 2**18

@@ -1,13 +1,8 @@
 """The image side: pictures → vectors, by encoders trained elsewhere."""
 
 from latem.features.embed import Embedded, embed_pictures
-from latem.features.encoders import (
-    DEFAULT_ENCODER,
-    Encoder,
-    Preprocessing,
-    encoder_spec,
-    load_encoder,
-)
+from latem.features.encoder import Encoder, Preprocessing
+from latem.features.encoders import DEFAULT_ENCODER, encoder_spec, load_encoder
 from latem.features.pictures import PictureError, find_pictures, read_picture
 
 __all__ = [

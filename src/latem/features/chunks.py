@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from latem import __version__
 from latem.core.storage import FileFormatError, read_file, write_file
-from latem.features.encoders import Encoder
+from latem.core.version import __version__
+from latem.features.encoder import Encoder
 from latem.features.pictures import Picture, PictureError
 
 N_BATCHES = 8  # in a chunk

@@ -23,7 +23,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from latem.core.storage import FileFormatError, atomic_path
-from latem.features.encoders import Encoder, Preprocessing, file_digest
+from latem.features.encoder import Encoder, Preprocessing, file_digest
 from latem.features.onnx_encoder import onnxruntime, open_session, run_pieces
 from latem.features.pictures import INSTALL
 

@@ -20,16 +20,18 @@ from typing import Any
 
 import numpy as np
 
-from latem import __version__
 from latem.core.messages import first_few
 from latem.core.storage import only_one
 from latem.core.threads import resolve_threads
+from latem.core.version import __version__
 from latem.datasets.dataset import Split, ZeroShotDataset
-from latem.datasets.folder import check_name, read_folder, write_folder
+from latem.datasets.folder import read_folder
+from latem.datasets.folder_writer import check_name, write_folder
 from latem.datasets.splits import hold_out
 from latem.embeddings.table import ClassEmbeddings, as_class_embeddings
 from latem.features.chunks import Chunks, pillow_version
-from latem.features.encoders import DEFAULT_ENCODER, Encoder, load_encoder
+from latem.features.encoder import Encoder
+from latem.features.encoders import DEFAULT_ENCODER, load_encoder
 from latem.features.pictures import Picture, Skipped, find_pictures, quiet_pillow
 
 BATCH_SIZE = 32

@@ -15,7 +15,7 @@ import numpy as np
 
 from latem.core.storage import FileFormatError
 from latem.core.threads import run_all
-from latem.features.encoders import (
+from latem.features.encoder import (
     IMAGENET_MEAN,
     IMAGENET_STD,
     Encoder,

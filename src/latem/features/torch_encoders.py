@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from latem.core.storage import FileFormatError
-from latem.features.encoders import (
+from latem.features.encoder import (
     IMAGENET_MEAN,
     IMAGENET_STD,
     Encoder,

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from latem.core import storage
 from latem.metrics import mean_class_accuracy
-from latem.models import registry
+from latem.models import rows
 from latem.models.probabilities import ProbabilityMixin
 
 
@@ -202,7 +202,7 @@ class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metac
         """Write the fitted model to one `.safetensors` file, atomically; see `latem.load`."""
         check_is_fitted(self)
         kind = type(self)
-        row = registry.row_of(self)
+        row = rows.row_of(self)
         if row is None or row.name != kind.__name__:
             raise TypeError(
                 f"{kind.__name__} is not registered, so its file could not be opened again; call "
@@ -210,13 +210,13 @@ class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metac
             )
         storage.write_file(Path(path), "model", *self.pack())
 
-    def _pack_knowledge(self) -> dict[str, Any]:
+    def pack_knowledge(self) -> dict[str, Any]:
         """What a model knows besides what it learned, for its file: encoder and calibration."""
         encoder = {} if self.encoder_ is None else {"encoder": dict(self.encoder_)}
         return {**encoder, **self._pack_calibration()}
 
-    def _unpack_knowledge(self, meta: dict[str, Any]) -> None:
-        """Take back what `_pack_knowledge` gave."""
+    def unpack_knowledge(self, meta: dict[str, Any]) -> None:
+        """Take back what `pack_knowledge` gave."""
         self._unpack_calibration(meta)
         if "encoder" in meta:
             self.encoder_ = dict(meta["encoder"])

@@ -1,167 +1,64 @@
-"""The models, one row each: the only list of them in the house.
+"""The models of the library, one row each: the only list of them in the house.
 
 `latem` itself, loading of files, `latem train --model`, the usual grids, explanations and the
-shared tests read it. A package of one's own adds a row with `latem.register`, or by an entry point
-of the group "latem.models" that has the model's name and leads to a `ModelRow`; its models are
-then saved, loaded, searched, evaluated and compared like ours. `docs/adding-a-model.md` shows how.
-
-Nothing heavy is imported here: a model's module is, when the model is first asked for.
+shared tests read it. Nothing heavy is imported here: a model's module is, when the model is first
+asked for. `docs/adding-a-model.md` shows how to add one.
 """
 
-from __future__ import annotations
+from latem.models.rows import ModelRow
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.metadata import entry_points
-from typing import Any
-
-ENTRY_POINTS = "latem.models"
 _EPOCHS = (5, 10, 20, 50, 100, 150)
 _STEPS = (0.001, 0.01, 0.1, 1.0)
 _POWERS = tuple(10.0**power for power in range(-3, 4))
 
-
-@dataclass(frozen=True)
-class ModelRow:
-    """What the house knows of a model.
-
-    Parameters
-    ----------
-    name : str
-        Name of its class; files know it by that.
-    module : str
-        Module that holds the class.
-    grid : dict of parameter name to values
-        Values to try unless others are given; empty if there is nothing to choose.
-    on_command_line : bool
-        Whether `latem train --model` offers it.
-    maps : str or None
-        Attribute of the fitted model that holds its bilinear maps, (n_features, n_dimensions) or
-        several of them, if scores are sums over the dimensions of the class vector: then answers
-        can be explained.
-    kind : type or None
-        The class itself, where it is at hand; else it is imported when it is first needed.
-    """
-
-    name: str
-    module: str
-    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    on_command_line: bool = True
-    maps: str | None = None
-    kind: type | None = field(default=None, repr=False)
-
-    def load(self) -> Any:
-        """The model's class."""
-        if self.kind is not None:
-            return self.kind
-        return getattr(import_module(self.module), self.name)
-
-
-_ROWS: dict[str, ModelRow] = {}
-
-
-def register(row: ModelRow | type, **options: Any) -> Any:
-    """Add a model to the registry.
-
-    Parameters
-    ----------
-    row : ModelRow, or the model's class
-    **options
-        With a class: `grid`, `on_command_line` and `maps` of its row.
-
-    Returns
-    -------
-    row
-        So that a class can be decorated.
-    """
-    if isinstance(row, ModelRow):
-        made = row
-        if options:
-            raise TypeError("register takes options with a class, not with a ModelRow.")
-    else:
-        made = ModelRow(row.__name__, row.__module__, kind=row, **options)
-    known = _ROWS.get(made.name)
-    if known is not None and known.module != made.module:
-        raise ValueError(
-            f"There is a model {made.name!r} already, in {known.module}; files could not tell the "
-            f"two apart. Give yours another name."
-        )
-    _ROWS[made.name] = made
-    return row
-
-
-def find(name: str) -> ModelRow:
-    """Row of a model by name; an unknown one is a KeyError."""
-    if name not in _ROWS:
-        for entry in entry_points(group=ENTRY_POINTS, name=name):
-            register(entry.load())
-    return _ROWS[name]
-
-
-def row_of(model: Any) -> ModelRow | None:
-    """Row of a model or of the nearest of its bases that has one."""
-    for kind in type(model).__mro__:
-        row = _ROWS.get(kind.__name__)
-        if row is not None and row.module == kind.__module__:
-            return row
-    return None
-
-
-def rows() -> Iterator[ModelRow]:
-    """All rows, those of installed packages included."""
-    for entry in entry_points(group=ENTRY_POINTS):
-        find(entry.name)
-    yield from tuple(_ROWS.values())
-
-
-def own_rows() -> Iterator[ModelRow]:
-    """The rows that are registered so far; asks no installed package."""
-    yield from tuple(_ROWS.values())
-
-
-def _models() -> Iterator[ModelRow]:
-    """The models of this room."""
-    yield ModelRow(
-        "LatEm", "latem.models.latem", maps="maps_",
+MODELS = (
+    ModelRow(
+        "LatEm",
+        "latem.models.latem",
+        maps="maps_",
         grid={"n_maps": (2, 4, 6, 8, 10), "learning_rate": (0.001, 0.01, 0.1)},
-    )  # fmt: skip
-    yield ModelRow(
-        "SJE", "latem.models.bilinear", maps="maps_",
+    ),
+    ModelRow(
+        "SJE",
+        "latem.models.bilinear",
+        maps="maps_",
         grid={"learning_rate": _STEPS, "n_epochs": _EPOCHS},
-    )  # fmt: skip
-    yield ModelRow(
-        "ALE", "latem.models.bilinear", maps="maps_",
+    ),
+    ModelRow(
+        "ALE",
+        "latem.models.bilinear",
+        maps="maps_",
         grid={"weighting": ("rank", "draws"), "learning_rate": _STEPS, "n_epochs": _EPOCHS},
-    )  # fmt: skip
-    yield ModelRow(
-        "DeViSE", "latem.models.bilinear", maps="maps_",
+    ),
+    ModelRow(
+        "DeViSE",
+        "latem.models.bilinear",
+        maps="maps_",
         grid={"violators": ("first", "all"), "learning_rate": _STEPS, "n_epochs": _EPOCHS},
-    )  # fmt: skip
-    yield ModelRow(
-        "WSABIE", "latem.models.wsabie", maps="map_",
+    ),
+    ModelRow(
+        "WSABIE",
+        "latem.models.wsabie",
+        maps="map_",
         grid={"rank": (50, 100), "learning_rate": (0.001, 0.01, 0.1), "n_epochs": (20, 50, 100)},
-    )  # fmt: skip
-    yield ModelRow(
-        "ESZSL", "latem.models.eszsl", maps="map_", grid={"gamma": _POWERS, "lam": _POWERS}
-    )  # fmt: skip
-    yield ModelRow("ESZSLCV", "latem.models.eszsl", maps="map_", on_command_line=False)
-    yield ModelRow("DAP", "latem.models.attributes", grid={"C": (0.001, 0.01, 0.1)})
-    yield ModelRow("IAP", "latem.models.attributes", grid={"C": (0.001, 0.01, 0.1)})
-    yield ModelRow("CMT", "latem.models.cmt", grid={"alpha": (1e-3, 1e-2, 1e-1)})
-    yield ModelRow(
-        "SemanticOutputCodes", "latem.models.regression",
+    ),
+    ModelRow("ESZSL", "latem.models.eszsl", maps="map_", grid={"gamma": _POWERS, "lam": _POWERS}),
+    ModelRow("ESZSLCV", "latem.models.eszsl", maps="map_", on_command_line=False),
+    ModelRow("DAP", "latem.models.attributes", grid={"C": (0.001, 0.01, 0.1)}),
+    ModelRow("IAP", "latem.models.attributes", grid={"C": (0.001, 0.01, 0.1)}),
+    ModelRow("CMT", "latem.models.cmt", grid={"alpha": (1e-3, 1e-2, 1e-1)}),
+    ModelRow(
+        "SemanticOutputCodes",
+        "latem.models.regression",
         grid={"alpha": _POWERS, "neighbour": ("euclidean", "cosine")},
-    )  # fmt: skip
-    yield ModelRow(
-        "ConSE", "latem.models.conse",
+    ),
+    ModelRow(
+        "ConSE",
+        "latem.models.conse",
         grid={"C": (1e-4, 1e-3, 1e-2, 1e-1), "n_top": (5, 10, 20, 50)},
-    )  # fmt: skip
-    yield ModelRow(
+    ),
+    ModelRow(
         "CCA", "latem.models.cca", grid={"reg_x": (0.1, 1.0, 10.0), "reg_y": (0.1, 1.0, 10.0)}
-    )  # fmt: skip
-    yield ModelRow("LateFusion", "latem.models.fusion", on_command_line=False)
-
-
-for _row in _models():
-    register(_row)
+    ),
+    ModelRow("LateFusion", "latem.models.fusion", on_command_line=False),
+)

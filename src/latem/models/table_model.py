@@ -215,7 +215,7 @@ class TableClassifier(ZeroShotClassifier):
             "scaling": self.scaler_.kind,
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
             "record": record,
-            **self._pack_knowledge(),
+            **self.pack_knowledge(),
         }
         tensors = {
             **tensors,
@@ -258,7 +258,7 @@ class TableClassifier(ZeroShotClassifier):
                 raise FileFormatError("feature names and features differ in number")
             model.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
         model._restore(tensors, meta["record"])
-        model._unpack_knowledge(meta)
+        model.unpack_knowledge(meta)
         return model
 
     def _check_tensor(

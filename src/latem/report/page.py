@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from latem import __version__
 from latem.core.messages import first_few
 from latem.core.storage import write_text
+from latem.core.version import __version__
 from latem.report import sections
 from latem.report.names import label
 from latem.report.pictures import missing_pillow
@@ -116,7 +117,7 @@ def write_gallery(
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("latem.report"),
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -12,19 +12,15 @@ from sklearn.base import clone
 
 from latem.core.validation import Interval, StrOptions
 from latem.metrics import mean_class_accuracy
-from latem.models import registry
+from latem.models import rows
 from latem.models.latem import LatEm
 from latem.models.normal_equations import NormalEquations
 from latem.models.scaling import Scaling
 from latem.models.table_model import TableClassifier
 from latem.selection.search import FoldData, Search
 
-TUNED: dict[str, Any] = {
-    "feature_scaling": "l2-centered", "start": "eszsl", "n_rivals": 10, "center_classes": True,
-    "balance_classes": True, "average": True,
-}  # fmt: skip
 PRESETS: Mapping[str, Mapping[str, Sequence[Any]]] = {  # what is tried in each
-    "paper": {**registry.find("LatEm").grid, "n_epochs": (150,)},
+    "paper": {**rows.find("LatEm").grid, "n_epochs": (150,)},
     "tuned": {"n_maps": (1,), "learning_rate": (0.03,), "n_epochs": (2, 6)},
 }
 _SHARED = (
@@ -80,6 +76,10 @@ class LatEmCV(Search):
     2
     """
 
+    tuned: ClassVar[Mapping[str, Any]] = {  # of LatEm, in the preset "tuned"
+        "feature_scaling": "l2-centered", "start": "eszsl", "n_rivals": 10, "center_classes": True,
+        "balance_classes": True, "average": True,
+    }  # fmt: skip
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{name: rule for name, rule in LatEm._parameter_constraints.items() if name in _SHARED},
         "preset": [StrOptions({"paper", "tuned"})],
@@ -131,7 +131,7 @@ class LatEmCV(Search):
         params = {name: getattr(self, name) for name in given}
         if self.preset == "tuned":
             several = any(n != 1 for n in self.tried_values()["n_maps"])
-            params |= {**TUNED, "init_scale": _NOISE if several else 0.0}
+            params |= {**self.tuned, "init_scale": _NOISE if several else 0.0}
         return LatEm(self.class_embeddings, random_state=self._seed(), **params)
 
     def _seed(self) -> int | None:

@@ -255,7 +255,7 @@ class Search(ZeroShotClassifier):
                 {"params": plain_params(one.params), "scores": one.scores, "mean": one.mean}
                 for one in as_tried(self.cv_results_)
             ],
-            **self._pack_knowledge(),
+            **self.pack_knowledge(),
         }
 
     @classmethod
@@ -273,7 +273,7 @@ class Search(ZeroShotClassifier):
         search.cv_results_ = as_arrays(tried)
         search.best_index_ = max(range(len(tried)), key=lambda i: tried[i].mean, default=0)
         search._expose_best()
-        search._unpack_knowledge(meta)
+        search.unpack_knowledge(meta)
         return search
 
     @classmethod

@@ -1,0 +1,104 @@
+"""Writing dataset folders: whole or not at all, and only sound ones."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import tempfile
+import textwrap
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from latem.core.storage import UMASK, atomic_path, write_text
+from latem.datasets.check import check_folder
+from latem.datasets.dataset import Split, ZeroShotDataset
+
+
+def write_folder(dataset: ZeroShotDataset, path: str | PathLike[str]) -> Path:
+    """Write a dataset as a dataset folder.
+
+    The folder is made under another name and renamed when it is complete, so that nothing
+    half-written is ever at `path`, which must not exist yet.
+
+    Parameters
+    ----------
+    dataset : ZeroShotDataset
+        With str class names; features are written as they are (float16, float32 or float64).
+    path : path of the new folder
+
+    Returns
+    -------
+    Path
+    """
+    folder = Path(path)
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists already; name a new folder.")
+    if dataset.labels.dtype.kind not in "UO" or dataset.features.dtype.kind != "f":
+        raise TypeError("A dataset folder holds floating-point features and str class names.")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        _write_parts(dataset, made, dataset.name or folder.name)
+        problems = check_folder(made)
+        if problems:
+            told = " ".join(problems).replace(str(made), str(folder))
+            raise ValueError(f"This dataset would not be sound: {told}")
+        made.chmod(0o777 & ~UMASK)
+        made.rename(folder)
+    except BaseException:
+        shutil.rmtree(made)
+        raise
+    return folder
+
+
+def write_split(folder: str | PathLike[str], name: str, split: Split) -> Path:
+    """Save a split with a dataset folder, as `splits/NAME.toml`."""
+    check_name(name)
+    target = Path(folder) / "splits" / f"{name}.toml"
+    target.parent.mkdir(exist_ok=True)
+    lines = []
+    for part in ("train", "val", "test"):
+        names = "".join(f"  {_toml_value(str(c))},\n" for c in getattr(split, part))
+        lines.append(f"{part} = [\n{names}]\n")
+    if split.held_out:
+        rows = textwrap.fill(", ".join(map(str, split.held_out)), 96)
+        lines.append(f"held_out = [\n{textwrap.indent(rows, '  ')}\n]\n")
+    write_text(target, "".join(lines))
+    return target
+
+
+def _write_parts(dataset: ZeroShotDataset, folder: Path, name: str) -> None:
+    info = {**dataset.info, "name": name}
+    plain = {key: value for key, value in info.items() if isinstance(value, str | int | float)}
+    text = "".join(f"{json.dumps(k)} = {_toml_value(v)}\n" for k, v in plain.items())
+    write_text(folder / "dataset.toml", text)
+    with atomic_path(folder / "features.npy") as temporary, open(temporary, "wb") as file:
+        np.save(file, np.asarray(dataset.features), allow_pickle=False)
+    images = dataset.images if dataset.images is not None else [""] * len(dataset.labels)
+    with open(folder / "images.csv", "w", encoding="utf-8", newline="") as lines:
+        rows = csv.writer(lines, lineterminator="\n")
+        rows.writerow(("image", "class"))
+        rows.writerows(zip(images, dataset.labels, strict=True))
+    (folder / "embeddings").mkdir()
+    for name, table in dataset.embeddings.items():
+        check_name(name)
+        table.to_frame().to_csv(folder / "embeddings" / f"{name}.csv", lineterminator="\n")
+    (folder / "splits").mkdir()
+    for name, split in dataset.splits.items():
+        write_split(folder, name, split)
+
+
+def check_name(name: str) -> None:
+    """Refuse the name of a class table or split that no file can have."""
+    if not name or name.startswith(".") or "/" in name or "\\" in name:
+        raise ValueError(f"{name!r} cannot be the name of a class table or split: it names a file.")
+
+
+def _toml_value(value: str | int | float) -> str:
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    # TOML's basic strings, integers, floats and booleans are written as in JSON, but for DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
