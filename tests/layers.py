@@ -1,8 +1,8 @@
 """Reads the code and says where it breaks the rules of the house.
 
 Imports point one way, top to bottom of `ROOMS`; there is no cycle; nothing outside a module uses
-its underscored names or reassigns its globals. Imports inside functions, for type checkers only, and of
-modules that are named in a string count like any other.
+its underscored names or reassigns its globals. Imports inside functions, for type checkers only,
+and of modules that are named in a string count like any other.
 """
 
 import ast

@@ -63,6 +63,21 @@ def test_errors_come_through_and_the_limit_is_lifted(n_threads):
     assert blas_threads() == before
 
 
+def test_what_an_interruption_left_is_given_up_by_the_next_use():
+    before = blas_threads()
+
+    def interrupted():
+        single_threaded_blas().__enter__()  # and never comes to its way out
+
+    interrupted()
+    assert blas_threads() == {1}
+    with single_threaded_blas():
+        with single_threaded_blas():
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}
+    assert blas_threads() == before
+
+
 def test_resolve_threads():
     assert resolve_threads(3) == 3
     assert resolve_threads(None) >= 1

@@ -8,8 +8,10 @@ of work side by side: the pieces, and therefore the bytes, are the same for any 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Any
 
 import joblib
@@ -22,38 +24,68 @@ class _BlasLimit:
     The limit belongs to the whole process: the first holder sets it, the last one lifts it, from
     whatever thread. Libraries on OpenMP count their threads per calling thread instead; there
     every thread sets and lifts its own limit.
+
+    A holder is the frame of the function that is inside. An interruption can strike before a
+    context's way out has begun; its frame is gone then, and the next call gives up its hold.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._holders: set[object] = set()
-        self._before: list[tuple[Any, int]] = []
-        self._local = threading.local()
+        self._lock = threading.RLock()
+        self._holders: dict[int, list[FrameType]] = {}  # by thread, the outermost first
+        self._before: dict[int, list[tuple[Any, int]]] = {}  # by thread, or 0 for the process
         self._shared: list[Any] | None = None
         self._per_thread: list[Any] = []
 
-    def hold(self, holder: object) -> None:
+    def hold(self, frame: FrameType) -> None:
+        here = threading.get_ident()
         with self._lock:
             if self._shared is None:
                 self._find_libraries()
-            if self._per_thread:
-                self._limit_this_thread(holder)
             if not self._holders:
-                for library in self._shared or ():
-                    self._before.append((library, library.get_num_threads()))
-                    _set_threads(library, 1)
-            self._holders.add(holder)
+                self._set_limit(0, self._shared or [])
+            if here not in self._holders and self._per_thread:
+                self._set_limit(here, self._per_thread)
+            self._holders.setdefault(here, []).append(frame)
 
-    def release(self, holder: object) -> None:
-        """Give up a hold; to do it again, after an interruption, does no harm."""
+    def release(self, level: int) -> None:
+        """Give up all holds of this thread from a level on; to do it again does no harm."""
+        here = threading.get_ident()
         with self._lock:
-            if self._per_thread:
-                self._lift_this_thread(holder)
-            self._holders.discard(holder)
+            holders = self._holders.get(here, [])
+            del holders[level:]
+            if not holders:
+                self._lift_limit(here)
+                self._holders.pop(here, None)
             if not self._holders:
-                for library, n_threads in self._before:
-                    _set_threads(library, n_threads)
-                self._before.clear()
+                self._lift_limit(0)
+
+    def level(self, frame: FrameType) -> int:
+        """How many holds the calling thread has; those of functions that are gone are given up."""
+        holders = self._holders.get(threading.get_ident())
+        if not holders:
+            return 0
+        running: set[int] = set()
+        caller: FrameType | None = frame
+        while caller is not None:
+            running.add(id(caller))
+            caller = caller.f_back
+        n_running = next(
+            (i for i, one in enumerate(holders) if id(one) not in running), len(holders)
+        )
+        if n_running < len(holders):
+            self.release(n_running)
+        return n_running
+
+    def _set_limit(self, key: int, libraries: list[Any]) -> None:
+        before = self._before.setdefault(key, [])
+        for library in libraries:
+            before.append((library, library.get_num_threads()))
+            _set_threads(library, 1)
+
+    def _lift_limit(self, key: int) -> None:
+        for library, n_threads in self._before.get(key, ()):
+            _set_threads(library, n_threads)
+        self._before.pop(key, None)
 
     def _find_libraries(self) -> None:
         import scipy.linalg  # noqa: F401 - brings a matrix library of its own
@@ -61,25 +93,6 @@ class _BlasLimit:
         found = ThreadpoolController().select(user_api="blas").lib_controllers
         self._per_thread = [one for one in found if _is_per_thread(one)]
         self._shared = [one for one in found if not _is_per_thread(one)]
-
-    def _limit_this_thread(self, holder: object) -> None:
-        if not self._holders_here():
-            self._local.before = [one.get_num_threads() for one in self._per_thread]
-            for library in self._per_thread:
-                library.set_num_threads(1)
-        self._holders_here().add(holder)
-
-    def _lift_this_thread(self, holder: object) -> None:
-        if holder in self._holders_here():
-            self._holders_here().discard(holder)
-            if not self._holders_here():
-                for library, n_threads in zip(self._per_thread, self._local.before, strict=True):
-                    library.set_num_threads(n_threads)
-
-    def _holders_here(self) -> set[object]:
-        if not hasattr(self._local, "holders"):
-            self._local.holders = set()
-        return self._local.holders
 
 
 def _is_per_thread(library: Any) -> bool:
@@ -112,22 +125,24 @@ if hasattr(os, "register_at_fork"):
 class single_threaded_blas:
     """Context that holds the matrix libraries to one thread while any user of it is inside.
 
-    An interruption at any moment (Ctrl-C) leaves no limit behind.
+    Not for generators: what holds must be running. An interruption (Ctrl-C) leaves no limit behind
+    for longer than until the next use.
     """
 
     def __enter__(self) -> None:
-        self._limit = _limit
+        self._limit, frame = _limit, sys._getframe(1)
+        self._level = self._limit.level(frame)
         try:
-            self._limit.hold(self)
+            self._limit.hold(frame)
         except BaseException:
-            self._limit.release(self)
+            self._limit.release(self._level)
             raise
 
     def __exit__(self, *_: object) -> None:
         try:
-            self._limit.release(self)
+            self._limit.release(self._level)
         except BaseException:
-            self._limit.release(self)
+            self._limit.release(self._level)
             raise
 
 

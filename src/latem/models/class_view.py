@@ -108,8 +108,7 @@ class ClassView:
 
     def check(self) -> None:
         """Raise now what a class of the table would raise when it is used."""
-        if self.normalise:
-            self.table.unit_vectors()
+        self._plain(self.table, self.dtype)
 
     def training(self, dtype: Any = None) -> np.ndarray:
         """Vectors of the seen classes as training uses them, of shape (n_seen, n_dimensions)."""
@@ -151,7 +150,14 @@ class ClassView:
         if self.balance is None:
             return vectors
         exact = vectors.astype(np.float64)
-        return (exact / spreads(exact, self.balance)[:, None]).astype(self.dtype)
+        with np.errstate(over="ignore"):
+            balanced = (exact / spreads(exact, self.balance)[:, None]).astype(self.dtype)
+        if not np.isfinite(balanced).all():
+            raise ValueError(
+                f"Scores are too small to be balanced in {self.dtype}: multiply the features by a "
+                f"constant, scale them (feature_scaling), or use dtype='float64'."
+            )
+        return balanced
 
     def _plain(self, table: ClassEmbeddings, dtype: Any) -> np.ndarray:
         if self.centre is None:

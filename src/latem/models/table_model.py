@@ -424,7 +424,8 @@ class TableClassifier(ZeroShotClassifier):
         """
 
         def task(rows: slice) -> None:
-            features = self.scaler_.transform(X[rows], self.dtype_)
+            with np.errstate(over="ignore", invalid="ignore"):
+                features = self.scaler_.transform(X[rows], self.dtype_)
             if not np.isfinite(features).all():
                 raise ValueError(
                     f"{type(self).__name__} got features among rows {rows.start} to "

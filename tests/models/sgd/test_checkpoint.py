@@ -204,3 +204,20 @@ def test_equal_parameters_of_another_type_are_the_same_training(world, tmp_path)
     model(world, n_epochs=3, margin=1.0).fit(X, y, checkpoint=tmp_path / "training")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         model(world).fit(X, y, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("params", [{"n_rivals": 3}, {"average": True}])
+@pytest.mark.parametrize("stop", [2, 3, 5])
+def test_continues_after_pruning_with_all_scores_at_hand(tmp_path, params, stop):
+    """A pruned training has fewer maps than its model begins with."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 8)), np.arange(120) % 6
+    table = (range(6), rng.normal(size=(6, 5)))
+    settings = {"n_maps": 16, "prune_below": 0.05, "prune_every": 1, "n_epochs": 10, **params}
+    whole = LatEm(table, **settings, random_state=0).fit(X, y)
+    assert len(whole.maps_) < 16
+    again, path = LatEm(table, **settings, random_state=0), tmp_path / "c"
+    with pytest.raises(Interrupted):
+        again.fit(X, y, checkpoint=path, checkpoint_every=1, callback=interrupt_after(stop))
+    again.fit(X, y, checkpoint=path)
+    np.testing.assert_array_equal(again.maps_, whole.maps_)
