@@ -16,10 +16,12 @@ def unit_rows(rows: np.ndarray, *, in_place: bool = False) -> np.ndarray:
            [0. , 0. ],
            [1. , 0. ]])
     """
-    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0)
+    largest = np.maximum(
+        rows.max(axis=1, keepdims=True, initial=0), -rows.min(axis=1, keepdims=True, initial=0)
+    )
     largest[largest == 0] = 1
     rows = np.divide(rows, largest, out=rows if in_place else None)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
     lengths[lengths == 0] = 1
     rows /= lengths
     return rows

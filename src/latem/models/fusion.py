@@ -264,7 +264,9 @@ class LateFusion(ZeroShotClassifier, Composition):
         check_is_fitted(self)
         names = [name for name, _ in self.members]
         members = [(n, model.twin(seed)) for n, model in zip(names, self.models_, strict=True)]
-        return LateFusion(members, weights=self.weights_.tolist(), standardize=self.standardize)
+        twin = LateFusion(members, weights=self.weights_.tolist(), standardize=self.standardize)
+        twin.encoder_ = self.encoder_
+        return twin
 
     def _check_weights(self) -> np.ndarray:
         n = len(self.members)

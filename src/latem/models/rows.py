@@ -8,6 +8,7 @@ ours. `docs/adding-a-model.md` shows how.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -104,9 +105,16 @@ def row_of(model: Any) -> ModelRow | None:
 
 
 def rows() -> Iterator[ModelRow]:
-    """All rows, those of installed packages included."""
+    """All rows, those of installed packages included; one that cannot be used is warned of."""
     for entry in entry_points(group=ENTRY_POINTS):
-        find(entry.name)
+        try:
+            find(entry.name)
+        except Exception as error:  # of somebody else's code: anything
+            warnings.warn(
+                f"The model {entry.name!r} of an installed package cannot be used: {error}",
+                UserWarning,
+                stacklevel=2,
+            )
     yield from tuple(_ROWS.values())
 
 

@@ -341,9 +341,24 @@ class TableClassifier(ZeroShotClassifier):
         return self._check_features(X)
 
     def _check_features(self, X: Any) -> np.ndarray:
-        X = validate_data(self, X, reset=False, dtype=_FLOATS, order="C", ensure_all_finite=False)
+        if not self._is_as_expected(X):
+            X = validate_data(
+                self, X, reset=False, dtype=_FLOATS, order="C", ensure_all_finite=False
+            )
         self._check_finite(X)
         return np.asarray(X)
+
+    def _is_as_expected(self, X: Any) -> bool:
+        """Whether X is a plain array that scikit-learn's slow validation would leave alone."""
+        return (
+            type(X) is np.ndarray
+            and X.ndim == 2
+            and X.dtype.type in _FLOATS
+            and X.flags.c_contiguous
+            and len(X) > 0
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")
+        )
 
     def _check_finite(self, X: np.ndarray) -> None:
         for first in range(0, len(X), 1024):
