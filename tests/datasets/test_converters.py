@@ -13,6 +13,7 @@ from latem import ClassEmbeddings, read_folder
 from latem.cli import app
 from latem.datasets.arrays import from_npz, from_pictures, from_table, list_pictures
 from latem.datasets.matlab import MatFile, from_gbu, from_release
+from latem.datasets.picture_files import find_pictures
 
 SPLITS = SHARED / "att_splits"
 
@@ -309,6 +310,18 @@ def test_folders_of_pictures(tmp_path):
         list_pictures(tmp_path / "empty")
 
 
+def test_class_folders_are_listed_as_pictures_are_found(tmp_path):
+    """Every suffix that pictures have, and folders inside of class folders."""
+    for name in ("ant/a.jfif", "ant/2024/b.jpg", "bee/c.heic"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    images, labels = list_pictures(tmp_path)
+    found, _ = find_pictures(tmp_path)
+    assert images.tolist() == [one.image for one in found]
+    assert labels.tolist() == ["ant", "ant", "bee"]
+    assert set(images) == {"ant/a.jfif", "ant/2024/b.jpg", "bee/c.heic"}
+
+
 # -- the command line -------------------------------------------------------------------------
 
 
@@ -355,7 +368,7 @@ def test_failures_on_the_command_line_leave_nothing(tmp_path):
     [
         ({"features": np.full((3, 1), np.nan)}, (), "row 0, column 0 is not a finite number"),
         ({}, ("--unseen", "all.txt"), "a split needs train and test classes"),
-        ({}, ("--unseen", "none.txt"), "names no unseen classes"),
+        ({}, ("--unseen", "none.txt"), "holds no unseen classes"),
         ({}, ("--table", "../../evil=traits.csv"), "cannot be the name of a class table"),
         ({}, ("--table", "sub/traits.csv"), "Two tables would be called 'traits'"),
     ],

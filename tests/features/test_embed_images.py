@@ -203,7 +203,7 @@ def test_unseen_classes(pictures):
     for names, message in (
         ("catt\n", "neither among the pictures nor in a class table: 'catt' (did you mean 'cat'?)"),
         ("\n".join(CLASSES), "Every class with pictures is named as unseen"),
-        ("\n", "names no unseen classes"),
+        ("\n", "holds no unseen classes"),
     ):
         unseen.write_text(names, encoding="utf-8")
         result, out = embed(pictures)

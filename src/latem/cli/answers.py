@@ -45,7 +45,7 @@ class Answers:
 
     def find(self, sources: Sequence[Path]) -> list[Path]:
         """Files that are meant: those given, and all pictures in folders that are given."""
-        from latem.features.pictures import pictures_in
+        from latem.datasets.picture_files import pictures_in
 
         found, errors = pictures_in(sources)
         for error in errors:

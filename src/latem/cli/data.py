@@ -12,6 +12,7 @@ from rich.table import Table
 
 from latem.cli.tools import failures
 from latem.core.progress import progress_bar
+from latem.core.text_files import read_lines
 
 if TYPE_CHECKING:
     from latem.datasets import ZeroShotDataset
@@ -105,16 +106,7 @@ def unseen_of(path: Path | None) -> list[str]:
     """Class names of an --unseen file."""
     if path is None:
         return []
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no file of unseen classes {str(path)!r}.") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not UTF-8 text.") from None
-    names = [line.strip() for line in lines if line.strip()]
-    if not names:
-        raise ValueError(f"{path} names no unseen classes; write one per line.")
-    return names
+    return read_lines(path, "unseen classes")
 
 
 @convert.command()

@@ -11,6 +11,7 @@ import typer
 from latem.cli.embed_images import register
 from latem.cli.tools import failures
 from latem.core.progress import progress_bar
+from latem.core.text_files import read_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +73,7 @@ def classes(
     with failures():
         if out.suffix.lower() != ".csv":
             raise ValueError(f"{out}: a class table is written as .csv.")
-        wanted = _read_names(names)
+        wanted = read_lines(names, "class names")
         given = {Kind.att: attributes, Kind.text: descriptions}.get(kind, vectors)
         if given is None and kind in NEEDS:
             raise ValueError(f"--kind {kind.value} needs {NEEDS[kind]}.")
@@ -128,24 +129,11 @@ def train_words(
             epochs=epochs,
             seed=seed,
             workers=workers,
-            phrases=None if names is None else _read_names(names),
+            phrases=None if names is None else read_lines(names, "class names"),
             out=out,
             progress=progress,
         )
     typer.echo(f"{out}: {len(trained)} words × {trained.vector_size} dimensions")
-
-
-def _read_names(path: Path) -> list[str]:
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no file of class names {str(path)!r}.") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not UTF-8 text.") from None
-    names = [line.strip() for line in lines if line.strip()]
-    if not names:
-        raise ValueError(f"{path} holds no class names; write one per line.")
-    return names
 
 
 def _embed(

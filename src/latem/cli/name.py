@@ -10,6 +10,7 @@ import typer
 
 from latem.cli.answers import Answers, Format
 from latem.cli.tools import failures
+from latem.core.text_files import read_lines
 
 
 def name(
@@ -40,7 +41,7 @@ def name(
         raise typer.BadParameter("Give the possible answers by --names or by --names-file.")
     with failures(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        wanted = _split(names) if names is not None else _read(names_file)
+        wanted = _split(names) if names is not None else read_lines(str(names_file), "names")
         named = name_pictures_by_words(
             answers.find(pictures), wanted, top=top, hint=hint, unreadable=answers.unreadable
         )
@@ -58,14 +59,3 @@ def name(
 
 def _split(names: str) -> list[str]:
     return [each.strip() for each in names.split(",") if each.strip()]
-
-
-def _read(path: Path | None) -> list[str]:
-    assert path is not None
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no file of names {str(path)!r}.") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not UTF-8 text.") from None
-    return [line.strip() for line in lines if line.strip()]

@@ -16,9 +16,9 @@ import pandas as pd
 
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.folder import read_features
+from latem.datasets.picture_files import find_pictures
 from latem.embeddings.table import as_class_embeddings
 
-PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp")
 Tables = Mapping[str, Any]
 
 
@@ -109,20 +109,14 @@ def from_table(
 def list_pictures(folder: str | PathLike[str]) -> tuple[np.ndarray, np.ndarray]:
     """Pictures in class folders: paths relative to `folder`, and class names.
 
-    Sorted by folder, then by file name. The name of a picture's folder is its class. Files that
-    are not pictures, and hidden ones, are left out.
+    Sorted by class, then by name, as `find_pictures` finds them. Files that are not pictures, and
+    hidden ones, are left out.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {str(folder)!r}.")
-    found = sorted(
-        (p.parent.name, p.name)
-        for p in folder.glob("[!.]*/[!.]*")
-        if p.is_file() and p.suffix.lower() in PICTURES
-    )
-    if not found:
-        raise ValueError(f"{folder} holds no class folders with pictures ({', '.join(PICTURES)}).")
-    return np.array(["/".join(pair) for pair in found]), np.array([name for name, _ in found])
+    pictures, _ = find_pictures(folder)
+    return np.array([one.image for one in pictures]), np.array([one.label for one in pictures])
 
 
 def from_pictures(

@@ -22,8 +22,8 @@ import numpy as np
 
 from latem.core.storage import FileFormatError, read_file, write_file
 from latem.core.version import __version__
+from latem.datasets.picture_files import Picture, PictureError
 from latem.features.encoder import Encoder
-from latem.features.pictures import Picture, PictureError
 
 N_BATCHES = 8  # in a chunk
 _AHEAD = 4  # batches that are decoded in advance

@@ -27,12 +27,13 @@ from latem.core.version import __version__
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.folder import read_folder
 from latem.datasets.folder_writer import check_name, write_folder
+from latem.datasets.picture_files import Picture, Skipped, find_pictures
 from latem.datasets.splits import hold_out
 from latem.embeddings.table import ClassEmbeddings, as_class_embeddings
 from latem.features.chunks import Chunks, pillow_version
 from latem.features.encoder import Encoder
 from latem.features.encoders import DEFAULT_ENCODER, load_encoder
-from latem.features.pictures import Picture, Skipped, find_pictures, quiet_pillow
+from latem.features.pictures import quiet_pillow
 
 BATCH_SIZE = 32
 VAL_SHARE = 1 / 3  # of the seen classes; about what the paper's datasets have

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from latem.datasets.picture_files import PictureError
 from latem.inspection.explain import explain_predictions
 from latem.models.base import ZeroShotClassifier
 from latem.models.scoring import best_k
@@ -67,7 +68,7 @@ def name_pictures(
         first one is an error.
     """
     from latem.features.encoders import load_encoder
-    from latem.features.pictures import PictureError, quiet_pillow
+    from latem.features.pictures import quiet_pillow
 
     if seen_penalty and explain:
         raise ValueError(
