@@ -21,7 +21,7 @@ from latem.experiments.estimate import reference_seconds
 from latem.experiments.fits import Fit, class_table, digest_dataset, run_fit
 from latem.experiments.runner import reproduce
 from latem.experiments.store import Store
-from latem.experiments.tables import PaperDataset, Recipe, read_datasets, read_recipes, read_tables
+from latem.experiments.tables import PaperDataset, Recipe, read_protocols
 from latem.metrics import mean_class_accuracy
 
 
@@ -73,27 +73,9 @@ def cell_of(summary, name, row, group, column):
 # -- the data ---------------------------------------------------------------------------------
 
 
-def test_tables_hold_the_published_numbers():
-    tables = read_tables()
-    assert list(tables)[:2] == ["table1", "table2"]
-    assert len(tables) == 10
-    by_place = {(c.dataset, c.name): c.published for c in tables["table2"].columns}
-    assert by_place["CUB", "LatEm"]["att"] == 45.5
-    assert by_place["Dogs", "SJE"] == {"w2v": 19.6, "glo": 17.8, "hie": 24.3}
-    numbers = {name: sum(len(c.published) for c in t.columns) for name, t in tables.items()}
-    assert numbers["table2"] == numbers["table4"] == numbers["table5_right"] == 22
-    assert numbers["table3"] == 10
-    assert numbers["appendix_a"] == 45
-    assert numbers["appendix_b"] == 40
-    right = {(c.dataset, c.name): c.published for c in tables["table5_right"].columns}
-    five = {(c.dataset, c.name): c.published for c in tables["table4"].columns}
-    for dataset in ("CUB", "AWA", "Dogs"):  # the paper gives these numbers twice
-        assert right[dataset, "CV"] == five[dataset, "LatEm"]
-
-
 def test_recipes_are_models_that_can_be_made():
     world = small_world(0, ["att"])
-    for recipe in read_recipes().values():
+    for recipe in read_protocols().recipes.values():
         given = {**recipe.params, **{k: v[0] for k, v in {**recipe.tune, **recipe.grid}.items()}}
         if given.get("learning_rate") == "dataset":
             given["learning_rate"] = 0.1
@@ -423,12 +405,6 @@ def test_a_folder_with_other_things_is_left_alone(data, tmp_path):
     (tmp_path / "precious.txt").write_text("mine")
     with pytest.raises(FileExistsError, match="holds no earlier run"):
         reproduce(data, tmp_path, ["table1"])
-
-
-def test_known_datasets():
-    assert {key: d.learning_rate for key, d in read_datasets().items()} == {
-        "CUB": 0.1, "AWA": 0.001, "Dogs": 0.01
-    }  # fmt: skip
 
 
 def test_scores_are_kept_and_read_back(tmp_path):

@@ -7,7 +7,7 @@ and asks again until nothing is missing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,11 +18,10 @@ from latem.core.messages import first_few
 from latem.datasets.dataset import ZeroShotDataset
 from latem.experiments.fits import Fit, Outcome
 from latem.experiments.store import Store
-from latem.experiments.tables import PaperDataset, Recipe
+from latem.experiments.tables import STANDARD, PaperDataset, Recipe
 from latem.metrics import mean_class_accuracy
 from latem.models.ranking import RankingModel
 
-STANDARD = "standard"
 STEPS = [0.001, 0.01, 0.1, 1.0]
 
 
@@ -175,7 +174,7 @@ class Cells:
         embeddings: tuple[str, ...],
         split: str,
         params: Mapping[str, Any],
-        values: Mapping[str, list[Any]],
+        values: Mapping[str, Sequence[Any]],
     ) -> dict[str, Any] | None:
         """Values that score best on the split's val classes, the first of equals."""
         values = dict(values)

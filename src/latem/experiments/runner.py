@@ -24,12 +24,12 @@ from latem.core.run_folder import RunFolder
 from latem.core.threads import resolve_threads, single_threaded_blas
 from latem.datasets import random_class_splits, read_folder
 from latem.datasets.dataset import ZeroShotDataset
-from latem.experiments.cells import STANDARD, Cells
+from latem.experiments.cells import Cells
 from latem.experiments.estimate import reference_seconds
 from latem.experiments.fits import Fit, digest_dataset, run_fit
 from latem.experiments.store import Store
 from latem.experiments.summary import rows_of, summarise
-from latem.experiments.tables import PaperTable, Recipe, read_datasets, read_recipes, read_tables
+from latem.experiments.tables import STANDARD, PaperDataset, PaperTable, read_protocols
 from latem.report import write_report
 
 Progress = Callable[[int, int, str], None]
@@ -99,8 +99,12 @@ def reproduce(
         Called with (trainings done, trainings known of, what was trained).
     """
     start = time.perf_counter()
-    wanted = _wanted_tables(tables)
-    datasets, absent, places = _find_datasets(Path(data), folders or {}, wanted)
+    protocols = read_protocols()
+    if n_epochs is not None:
+        protocols = protocols.with_epochs(n_epochs)
+    paper = protocols.datasets
+    wanted = _wanted_tables(protocols.tables, tables)
+    datasets, absent, places = _find_datasets(Path(data), folders or {}, wanted, paper)
     if not datasets:
         raise FileNotFoundError(
             f"None of the paper's datasets is here: {'; '.join(absent.values())}. Dataset folders "
@@ -109,14 +113,12 @@ def reproduce(
     run = RunFolder(out)
     digests = {key: digest_dataset(dataset) for key, dataset in datasets.items()}
     store = Store(run.file("cells"), digests)
-    recipes = _recipes(n_epochs)
-    paper = read_datasets()
     chosen = {
         key
         for key, place in places.items()
         if select_learning_rate or place.name in paper[key].other_features
     }
-    cells = Cells(datasets, paper, recipes, store, seed, absent, chosen)
+    cells = Cells(datasets, paper, protocols.recipes, store, seed, absent, chosen)
     shown = _picture_folders(places, pictures or {})
     n_trained = 0
     while True:
@@ -149,8 +151,7 @@ def reproduce(
     return Reproduction(summary, n_trained, len(cells.used) - n_trained, seconds, ratio)
 
 
-def _wanted_tables(names: Sequence[str]) -> dict[str, PaperTable]:
-    known = read_tables()
+def _wanted_tables(known: Mapping[str, PaperTable], names: Sequence[str]) -> dict[str, PaperTable]:
     odd = [name for name in names if name not in known]
     if odd:
         raise ValueError(f"The paper has no {first_few(odd)} here; there are {', '.join(known)}.")
@@ -158,10 +159,12 @@ def _wanted_tables(names: Sequence[str]) -> dict[str, PaperTable]:
 
 
 def _find_datasets(
-    data: Path, folders: Mapping[str, str | PathLike[str]], tables: Mapping[str, PaperTable]
+    data: Path,
+    folders: Mapping[str, str | PathLike[str]],
+    tables: Mapping[str, PaperTable],
+    paper: Mapping[str, PaperDataset],
 ) -> tuple[dict[str, ZeroShotDataset], dict[str, str], dict[str, Path]]:
     """Datasets that are there, why others are not, and where they are."""
-    paper = read_datasets()
     odd = [key for key in folders if key not in paper]
     if odd:
         raise ValueError(f"The paper has no dataset {first_few(odd)}; it has {', '.join(paper)}.")
@@ -214,19 +217,6 @@ def _with_five_splits(dataset: ZeroShotDataset) -> ZeroShotDataset:
     free = [name for name in (f"random{i}" for i in range(1, 9)) if name not in have]
     extra = dict(zip(free, drawn[: 4 - len(have)], strict=False))
     return dataclasses.replace(dataset, splits={**dataset.splits, **extra})
-
-
-def _recipes(n_epochs: int | None) -> dict[str, Recipe]:
-    recipes = {}
-    for name, recipe in read_recipes().items():
-        params, tune = dict(recipe.params), dict(recipe.tune)
-        if n_epochs is not None:
-            if "n_epochs" in params:
-                params["n_epochs"] = n_epochs
-            if "n_epochs" in tune:
-                tune["n_epochs"] = sorted({min(n, n_epochs) for n in tune["n_epochs"]})
-        recipes[name] = dataclasses.replace(recipe, params=params, tune=tune)
-    return recipes
 
 
 def _picture_folders(

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from latem.experiments.cells import STANDARD, Cells, Number
-from latem.experiments.tables import PaperTable
+from latem.experiments.cells import Cells, Number
+from latem.experiments.tables import STANDARD, PaperTable
 from latem.inspection.galleries import picture_path
 
 _COUNTS = (
@@ -206,7 +206,7 @@ def _curve(cells: Cells, table: PaperTable) -> dict[str, Any]:
         "caption": table.caption,
         "x_title": "number of maps K",
         "y_title": "mean per-class accuracy (%)",
-        "x": table.more["n_maps"],
+        "x": list(table.more["n_maps"]),
         "series": series,
         "skipped": skipped,
     }
