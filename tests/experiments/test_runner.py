@@ -16,12 +16,11 @@ from typer.testing import CliRunner
 from latem import ClassEmbeddings, LatEm, make_latent_world, write_folder
 from latem.cli import app
 from latem.datasets import random_class_splits
-from latem.experiments.cells import Cells
 from latem.experiments.estimate import reference_seconds
 from latem.experiments.fits import Fit, class_table, digest_dataset, run_fit
 from latem.experiments.runner import reproduce
 from latem.experiments.store import Store
-from latem.experiments.tables import PaperDataset, Recipe, read_protocols
+from latem.experiments.tables import read_protocols
 from latem.metrics import mean_class_accuracy
 
 
@@ -178,29 +177,6 @@ def test_a_model_that_several_tables_need_is_trained_once(data, tmp_path):
     assert (again.n_trained, again.n_kept) == (0, alone.n_trained)
 
 
-def test_choices_do_not_look_at_test_classes(data, tmp_path):
-    """Shuffled test labels change accuracies, and nothing that was trained."""
-    world = small_world(0, ["glo"])
-    labels = world.labels.copy()
-    rows = world.rows(world.split().test)
-    labels[rows] = np.random.default_rng(0).permutation(labels[rows])
-    keys = []
-    for name, dataset in (("a", world), ("b", replace(world, labels=labels))):
-        store = Store(tmp_path / name, {"CUB": "the same"})
-        recipe = Recipe("r", "LatEm", {"n_epochs": 2}, {}, {"n_maps": [1, 2, 3]})
-        paper = {"CUB": PaperDataset("CUB", (), 0.1)}
-        cells = Cells({"CUB": dataset}, paper, {"r": recipe}, store)
-        while True:
-            cells.forget()
-            cells.accuracy("CUB", "r", ("glo",), "", "standard")
-            if not cells.missing:
-                break
-            for fit in cells.missing:
-                store.put(fit, run_fit(fit, dataset))
-        keys.append(list(cells.used))
-    assert keys[0] == keys[1]
-
-
 # -- the run folder ---------------------------------------------------------------------------
 
 
@@ -314,6 +290,13 @@ def test_splits_are_drawn_where_there_are_none(tmp_path):
     sizes = len(standard.train), len(standard.val), len(standard.test)
     drawn = random_class_splits(standard.train + standard.val + standard.test, sizes, n=4)
     assert all(len(split.test) == 5 for split in drawn)
+
+
+def test_a_step_size_that_nothing_needs_is_not_chosen(data, tmp_path):
+    result = reproduce(data, tmp_path, ["table1"], n_epochs=1, select_learning_rate=True)
+    assert (result.n_trained, result.n_kept) == (0, 0)
+    step = result.summary["settings"]["LatEm's step"]
+    assert step == "CUB not needed here, Dogs not needed here"
 
 
 def test_step_sizes_can_be_chosen(data, tmp_path):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -27,6 +27,7 @@ from latem.datasets.dataset import ZeroShotDataset
 from latem.experiments.cells import Cells
 from latem.experiments.estimate import reference_seconds
 from latem.experiments.fits import Fit, digest_dataset, run_fit
+from latem.experiments.plan import Plan, plan
 from latem.experiments.store import Store
 from latem.experiments.summary import rows_of, summarise
 from latem.experiments.tables import STANDARD, PaperDataset, PaperTable, read_protocols
@@ -118,23 +119,16 @@ def reproduce(
         for key, place in places.items()
         if select_learning_rate or place.name in paper[key].other_features
     }
-    cells = Cells(datasets, paper, protocols.recipes, store, seed, absent, chosen)
+    cells = Cells(datasets, protocols, store, seed, absent, chosen)
     shown = _picture_folders(places, pictures or {})
     n_trained = 0
-    while True:
-        cells.forget()
-        summary = summarise(cells, wanted, shown)
-        missing = list(cells.missing)
-        if not missing:
-            break
-        n_trained += len(missing)
-        done = len(cells.used) - len(missing)
-        _train(
-            missing, datasets, store, n_jobs, done, len(cells.used) + len(cells.waiting), progress
-        )
-    summary = {**_head(cells, wanted, seed, n_epochs), **summary}
+    while (planned := plan(cells, wanted)).missing:
+        _train(planned, datasets, store, n_jobs, progress)
+        n_trained += len(planned.missing)
+    n_kept = len(planned.used) - n_trained
+    summary = {**_head(cells, wanted, seed, n_epochs), **summarise(cells, wanted, shown)}
     _write_results(run, summary)
-    ratio = _ratio(cells)
+    ratio = _ratio(planned.used, store)
     seconds = time.perf_counter() - start
     run.finish(
         {
@@ -143,12 +137,12 @@ def reproduce(
             "data": {key: str(path) for key, path in places.items()},
             "seed": seed,
             "trained": n_trained,
-            "kept": len(cells.used) - n_trained,
+            "kept": n_kept,
             "seconds": round(seconds, 1),
             "ratio_to_numpy": None if ratio is None else round(ratio, 1),
         }
     )
-    return Reproduction(summary, n_trained, len(cells.used) - n_trained, seconds, ratio)
+    return Reproduction(summary, n_trained, n_kept, seconds, ratio)
 
 
 def _wanted_tables(known: Mapping[str, PaperTable], names: Sequence[str]) -> dict[str, PaperTable]:
@@ -238,44 +232,42 @@ def _picture_folders(
 
 
 def _train(
-    missing: list[Fit],
+    planned: Plan,
     datasets: Mapping[str, ZeroShotDataset],
     store: Store,
     n_jobs: int | None,
-    done: int,
-    total: int,
     progress: Progress | None,
 ) -> None:
-    """Do some trainings, the longest first."""
+    """Do the missing trainings of a plan, the longest first."""
 
     def cost(fit: Fit) -> float:
         params = json.loads(fit.params)
         images = len(datasets[fit.dataset].labels)
         return -images * (4 + params.get("n_maps", 1)) * (1 if fit.part == "all" else 0.7)
 
-    finished = done
+    finished = len(planned.used) - len(planned.missing)
 
     def work(fit: Fit) -> Fit:
         store.put(fit, run_fit(fit, datasets[fit.dataset]))
         return fit
 
     if progress is not None:
-        progress(finished, total, "")
+        progress(finished, planned.n_known, "")
     with single_threaded_blas():
         results = Parallel(
             resolve_threads(n_jobs), backend="threading", return_as="generator_unordered"
-        )(delayed(work)(fit) for fit in sorted(missing, key=cost))
+        )(delayed(work)(fit) for fit in sorted(planned.missing, key=cost))
         for fit in results:
             finished += 1
             if progress is not None:
-                progress(finished, total, str(fit))
+                progress(finished, planned.n_known, str(fit))
 
 
-def _ratio(cells: Cells) -> float | None:
+def _ratio(fits: Iterable[Fit], store: Store) -> float | None:
     """Estimated time of plain NumPy over ours, for all SGD trainings of the run."""
     costs, ours = [], 0.0
-    for fit in cells.used:
-        outcome = cells.store.get(fit)
+    for fit in fits:
+        outcome = store.get(fit)
         if outcome is not None and "cost" in outcome.result:
             costs.append({**outcome.result["cost"], "model": fit.model})
             ours += outcome.seconds
@@ -288,8 +280,9 @@ def _head(
     """Title, remarks and settings of the report."""
     steps = []
     for key in cells.datasets:
-        own = "chosen on val classes" if key in cells.choose_step else "Sec. 5"
-        steps.append(f"{key} {cells.learning_rate(key, n_epochs or 150)!s} ({own})")
+        step = cells.learning_rate(key, n_epochs or 150)
+        source = "chosen on val classes" if key in cells.choose_step else "Sec. 5"
+        steps.append(f"{key} not needed here" if step is None else f"{key} {step} ({source})")
     notes = [f"{key}: {reason}." for key, reason in cells.absent.items()]
     for key, data in cells.datasets.items():
         if data.info.get("features"):

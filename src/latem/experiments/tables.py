@@ -7,7 +7,7 @@ read-only and its sequences are tuples.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ KINDS = ("statistics", "accuracy", "maps", "curve", "gallery")
 STANDARD = "standard"
 FIVE = "five"
 LATE = "late"
+LATEM, PRUNED = "LatEm", "LatEm, pruned"
 _ORDER = (
     "table1", "table2", "table3", "table4", "table5_left", "table5_right", "figure3", "appendix_a",
     "appendix_b", "figure2",
@@ -89,8 +90,44 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Entry:
+    """Where an entry of a table or figure comes from.
+
+    Attributes
+    ----------
+    dataset, recipe : str
+    embeddings : tuple of str
+    fusion : str
+        "late" combines the scores of one model per embedding; otherwise one model gets all
+        embeddings, joined.
+    splits : {"standard", "five"}
+    n_maps : int or None
+        Number of maps, if the entry prescribes it.
+    """
+
+    dataset: str
+    recipe: str
+    embeddings: tuple[str, ...]
+    fusion: str = ""
+    splits: str = STANDARD
+    n_maps: int | None = None
+
+
+@dataclass(frozen=True)
 class PaperTable:
-    """A table or figure of the paper."""
+    """A table or figure of the paper.
+
+    Attributes
+    ----------
+    id, title, caption : str
+    kind : str
+        One of `KINDS`.
+    splits : {"standard", "five"}
+    rows : tuple of Row
+    columns : tuple of Column
+    more : dict
+        What only some kinds have, such as the numbers of maps along a curve.
+    """
 
     id: str
     title: str
@@ -100,6 +137,51 @@ class PaperTable:
     rows: tuple[Row, ...] = ()
     columns: tuple[Column, ...] = ()
     more: Mapping[str, Any] = field(default_factory=_nothing)
+
+    def cell(self, row: Row, column: Column) -> Entry | None:
+        """Where the number in a cell comes from; None if the paper has no number there."""
+        if row.name not in column.published:
+            return None
+        fusion = column.fusion or row.fusion
+        return Entry(column.dataset, column.recipe, row.embeddings, fusion, self.splits)
+
+    def point(self, embedding: str, n_maps: int) -> Entry:
+        """Where a point of a curve comes from."""
+        dataset, recipe = self.more["dataset"], self.more["recipe"]
+        return Entry(dataset, recipe, (embedding,), splits=FIVE, n_maps=n_maps)
+
+    def gallery(self, embedding: str, column: Column) -> Entry:
+        """The model whose maps a gallery shows."""
+        return Entry(self.more["dataset"], column.recipe, (embedding,))
+
+    def entries(self) -> Iterator[Entry]:
+        """All entries of the table; statistics have none, since they need no model."""
+        if self.kind in ("accuracy", "maps"):
+            for row in self.rows:
+                for column in self.columns:
+                    entry = self.cell(row, column)
+                    if entry is not None:
+                        yield entry
+        elif self.kind == "curve":
+            for embedding in self.more["embeddings"]:
+                for n_maps in self.more["n_maps"]:
+                    yield self.point(embedding, n_maps)
+        elif self.kind == "gallery":
+            for embedding in self.more["embeddings"]:
+                for column in self.columns:
+                    yield self.gallery(embedding, column)
+
+
+def detail_entries(tables: Mapping[str, PaperTable]) -> list[Entry]:
+    """Models of which the report shows details: LatEm with one embedding, on the standard split."""
+    found: dict[Entry, None] = {}
+    for recipe in (PRUNED, LATEM):
+        for table in tables.values():
+            for column in table.columns:
+                for row in table.rows:
+                    if column.recipe == recipe and len(row.embeddings) == 1:
+                        found[Entry(column.dataset, recipe, row.embeddings)] = None
+    return list(found)
 
 
 @dataclass(frozen=True)
@@ -187,7 +269,7 @@ def _table(content: Mapping[str, Any]) -> PaperTable:
         if odd:
             raise ValueError(f"{content['id']} has published numbers for unknown rows {odd}.")
         columns.append(Column(**{"dataset": content.get("dataset"), **column}))
-    return PaperTable(
+    table = PaperTable(
         id=content["id"],
         title=content["title"],
         caption=content["caption"],
@@ -197,3 +279,8 @@ def _table(content: Mapping[str, Any]) -> PaperTable:
         columns=tuple(columns),
         more=_read_only({key: value for key, value in content.items() if key not in known}),
     )
+    if any(entry.fusion == LATE and entry.splits != STANDARD for entry in table.entries()):
+        raise ValueError(
+            f"{table.id} combines scores over five splits, but they are kept for the standard one."
+        )
+    return table
