@@ -67,7 +67,7 @@ def test_choices_come_before_the_models_that_need_them(tmp_path):
         "r", "SJE", {}, {"learning_rate": (0.1, 1.0), "n_epochs": (1, 2)}, {"margin": (0.5, 1.0)}
     )
     protocols = one_cell(recipe, splits="five")
-    store = Store(tmp_path, {"CUB": "digest"})
+    store = Store(tmp_path, {"CUB": "digest"}, "code")
     cells = Cells({"CUB": world}, protocols, store)
     rounds = []
     while (planned := plan(cells, protocols.tables)).missing:
@@ -87,7 +87,7 @@ def test_choices_come_before_the_models_that_need_them(tmp_path):
 
 def test_planning_changes_nothing(tmp_path):
     protocols = one_cell(Recipe("r", "LatEm", {"n_epochs": 1}, {}, {"n_maps": (1, 2)}))
-    cells = Cells({"CUB": small_world()}, protocols, Store(tmp_path, {"CUB": "digest"}))
+    cells = Cells({"CUB": small_world()}, protocols, Store(tmp_path, {"CUB": "digest"}, "code"))
     assert plan(cells, protocols.tables) == plan(cells, protocols.tables)
     assert list(tmp_path.iterdir()) == []
 
@@ -96,7 +96,7 @@ def test_planning_changes_nothing(tmp_path):
 def test_a_summary_of_missing_trainings_is_an_error(tmp_path, trained):
     world = small_world()
     protocols = one_cell(Recipe("r", "LatEm", {"n_epochs": 1}, {}, {"n_maps": (1, 2)}))
-    store = Store(tmp_path, {"CUB": "digest"})
+    store = Store(tmp_path, {"CUB": "digest"}, "code")
     cells = Cells({"CUB": world}, protocols, store)
     if trained == "the choices":
         for fit in plan(cells, protocols.tables).missing:
@@ -139,7 +139,7 @@ def test_choices_do_not_look_at_test_classes(tmp_path):
     protocols = one_cell(Recipe("r", "LatEm", {"n_epochs": 2}, {}, {"n_maps": (1, 2, 3)}))
     used = []
     for name, dataset in (("a", world), ("b", replace(world, labels=labels))):
-        store = Store(tmp_path / name, {"CUB": "the same"})
+        store = Store(tmp_path / name, {"CUB": "the same"}, "code")
         cells = Cells({"CUB": dataset}, protocols, store)
         while (planned := plan(cells, protocols.tables)).missing:
             for fit in planned.missing:

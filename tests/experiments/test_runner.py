@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from latem import ClassEmbeddings, LatEm, make_latent_world, write_folder
 from latem.cli import app
 from latem.datasets import random_class_splits
+from latem.experiments.code_digest import code_key
 from latem.experiments.estimate import reference_seconds
 from latem.experiments.fits import Fit, class_table, digest_dataset, run_fit
 from latem.experiments.runner import reproduce
@@ -281,6 +282,22 @@ def test_other_data_is_not_taken_for_the_old(data, tmp_path):
     assert digest_dataset(other) != digest_dataset(small_world(0, ["att", "glo", "hie"]))
 
 
+def test_results_of_other_code_are_not_taken(data, tmp_path, monkeypatch):
+    first = reproduce(data, tmp_path, ["table5_left"], n_epochs=1)
+    monkeypatch.setattr("latem.experiments.runner.code_key", lambda: ("edited", ""))
+    second = reproduce(data, tmp_path, ["table5_left"], n_epochs=1)
+    assert (second.n_trained, second.n_kept) == (first.n_trained, 0)
+
+
+def test_the_report_says_if_edited_code_goes_unnoticed(data, tmp_path, monkeypatch):
+    monkeypatch.setattr("latem.experiments.runner.code_key", lambda: code_key(tmp_path))
+    result = reproduce(data, tmp_path / "out", ["table1"])
+    (note,) = [note for note in result.summary["notes"] if "told apart" in note]
+    assert "by latem's version (" in note
+    assert "The source of latem.experiments.fits is not in" in note
+    assert "delete the folder cells" in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_splits_are_drawn_where_there_are_none(tmp_path):
     world = small_world(0, ["glo"])
     standard = world.split()
@@ -397,11 +414,12 @@ def test_scores_are_kept_and_read_back(tmp_path):
         seed=0,
     )  # fmt: skip
     outcome = run_fit(fit, world)
-    Store(tmp_path, {"CUB": "x"}).put(fit, outcome)
-    again = Store(tmp_path, {"CUB": "x"}).get(fit)
+    Store(tmp_path, {"CUB": "x"}, "code").put(fit, outcome)
+    again = Store(tmp_path, {"CUB": "x"}, "code").get(fit)
     assert again.result == outcome.result
     np.testing.assert_array_equal(again.scores, outcome.scores)
     y = world.testing()[1]
     named = np.array(sorted(set(y)))[again.scores.argmax(axis=1)]
     assert mean_class_accuracy(y, named) == outcome.result["accuracy"]
-    assert Store(tmp_path, {"CUB": "y"}).get(fit) is None
+    assert Store(tmp_path, {"CUB": "y"}, "code").get(fit) is None
+    assert Store(tmp_path, {"CUB": "x"}, "other code").get(fit) is None

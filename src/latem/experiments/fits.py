@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-import latem
 from latem.datasets.dataset import ZeroShotDataset
 from latem.embeddings.table import ClassEmbeddings
 from latem.inspection.galleries import top_images
@@ -63,9 +62,16 @@ class Fit:
         what = f"{self.dataset} {'+'.join(self.embeddings)}, {self.split}"
         return f"{self.model} on {what}" + (", to choose" if self.part == "train" else "")
 
-    def key(self, digests: Mapping[str, str]) -> str:
-        """Name of the result's file: changes with the training, its data, and latem's version."""
-        parts = [latem.__version__, digests[self.dataset], *map(str, self._tuple())]
+    def key(self, code: str, data: str) -> str:
+        """Name of the result's file.
+
+        Parameters
+        ----------
+        code, data : str
+            Digests of the code that decides a training and of the dataset; with others the
+            result gets another name.
+        """
+        parts = [code, data, *map(str, self._tuple())]
         digest = hashlib.blake2b("\n".join(parts).encode(), digest_size=10).hexdigest()
         return f"{self.dataset}-{self.split}-{self.part}-{'+'.join(self.embeddings)}-{digest}"
 

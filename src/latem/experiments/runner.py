@@ -25,6 +25,7 @@ from latem.core.threads import resolve_threads, single_threaded_blas
 from latem.datasets import random_class_splits, read_folder
 from latem.datasets.dataset import ZeroShotDataset
 from latem.experiments.cells import Cells
+from latem.experiments.code_digest import code_key
 from latem.experiments.estimate import reference_seconds
 from latem.experiments.fits import Fit, digest_dataset, run_fit
 from latem.experiments.plan import Plan, plan
@@ -113,7 +114,8 @@ def reproduce(
         )
     run = RunFolder(out)
     digests = {key: digest_dataset(dataset) for key, dataset in datasets.items()}
-    store = Store(run.file("cells"), digests)
+    code, code_note = code_key()
+    store = Store(run.file("cells"), digests, code)
     chosen = {
         key
         for key, place in places.items()
@@ -126,7 +128,7 @@ def reproduce(
         _train(planned, datasets, store, n_jobs, progress)
         n_trained += len(planned.missing)
     n_kept = len(planned.used) - n_trained
-    summary = {**_head(cells, wanted, seed, n_epochs), **summarise(cells, wanted, shown)}
+    summary = {**_head(cells, wanted, seed, n_epochs, code_note), **summarise(cells, wanted, shown)}
     _write_results(run, summary)
     ratio = _ratio(planned.used, store)
     seconds = time.perf_counter() - start
@@ -275,7 +277,11 @@ def _ratio(fits: Iterable[Fit], store: Store) -> float | None:
 
 
 def _head(
-    cells: Cells, tables: Mapping[str, PaperTable], seed: int, n_epochs: int | None
+    cells: Cells,
+    tables: Mapping[str, PaperTable],
+    seed: int,
+    n_epochs: int | None,
+    code_note: str,
 ) -> dict[str, Any]:
     """Title, remarks and settings of the report."""
     steps = []
@@ -289,6 +295,8 @@ def _head(
             notes.append(f"{key} features: {data.info['features']}.")
     if n_epochs is not None:
         notes.append(f"A quick look: {n_epochs} epochs instead of the paper's 150.")
+    if code_note:
+        notes.append(code_note)
     return {
         "title": "Latent Embeddings for Zero-shot Classification, reproduced",
         "subtitle": "Tables and figures of Xian et al., CVPR 2016: our numbers beside the paper's",

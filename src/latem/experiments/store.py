@@ -26,11 +26,14 @@ class Store:
         Made if it does not exist.
     digests : dict of str to str
         Digest of each dataset: results of other data are not taken for these.
+    code : str
+        Digest of the code: results of other code are not taken for its own.
     """
 
-    def __init__(self, folder: Path, digests: Mapping[str, str]):
+    def __init__(self, folder: Path, digests: Mapping[str, str], code: str):
         self.folder = folder
         self.digests = digests
+        self.code = code
         folder.mkdir(parents=True, exist_ok=True)
         self._known: dict[Fit, Outcome] = {}
         self._lock = threading.Lock()
@@ -71,4 +74,4 @@ class Store:
             self._known[fit] = outcome
 
     def _path(self, fit: Fit, suffix: str) -> Path:
-        return self.folder / f"{fit.key(self.digests)}{suffix}"
+        return self.folder / f"{fit.key(self.code, self.digests[fit.dataset])}{suffix}"
