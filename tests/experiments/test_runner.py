@@ -260,16 +260,6 @@ def test_unsuitable_datasets_are_skipped_by_name(data, tmp_path):
     assert "does not describe" in cell_of(result.summary, "table2", "w2v", "AWA", "SJE")["note"]
 
 
-def test_the_user_s_own_random_splits_are_kept(tmp_path):
-    from latem.experiments.runner import _with_five_splits
-
-    world = small_world(0, ["glo"])
-    own = random_class_splits(world.classes.tolist(), (8, 4, 5), n=1, seed=9)[0]
-    five = _with_five_splits(replace(world, splits={"standard": world.split(), "random1": own}))
-    assert five.split("random1") == own
-    assert sorted(five.splits) == ["random1", "random2", "random3", "random4", "standard"]
-
-
 def test_other_data_is_not_taken_for_the_old(data, tmp_path):
     copy = tmp_path / "data"
     shutil.copytree(data, copy)
@@ -314,6 +304,17 @@ def test_a_step_size_that_nothing_needs_is_not_chosen(data, tmp_path):
     assert (result.n_trained, result.n_kept) == (0, 0)
     step = result.summary["settings"]["LatEm's step"]
     assert step == "CUB not needed here, Dogs not needed here"
+
+
+def test_equal_splits_are_counted_once_and_named(tmp_path):
+    world = small_world(0, ["glo"])
+    drawn = random_class_splits(world.classes.tolist(), (11, 5, 5), n=1, seed=9)[0]
+    splits = {"standard": world.split(), "random1": drawn, "random2": drawn}
+    write_folder(replace(world, splits=splits), tmp_path / "data" / "cub")
+    result = reproduce(tmp_path / "data", tmp_path / "out", ["table1"])
+    note = "CUB: its splits random1 and random2 divide the classes alike and count once."
+    assert note in result.summary["notes"]
+    assert note in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_step_sizes_can_be_chosen(data, tmp_path):

@@ -17,6 +17,7 @@ from sklearn.model_selection import ParameterGrid
 from latem.core.messages import first_few
 from latem.datasets.dataset import ZeroShotDataset
 from latem.experiments.fits import Fit, Outcome
+from latem.experiments.five_splits import five_names
 from latem.experiments.store import Store
 from latem.experiments.tables import FIVE, LATE, STANDARD, Entry, Protocols
 from latem.metrics import mean_class_accuracy
@@ -301,8 +302,7 @@ class Cells:
 
     def splits(self, dataset: str) -> list[str]:
         """The standard split and four random ones."""
-        others = sorted(name for name in self.datasets[dataset].splits if name.startswith("random"))
-        return [STANDARD, *others[:4]]
+        return five_names(self.datasets[dataset])
 
 
 def _is_ranking(model: str) -> bool:

@@ -6,7 +6,6 @@ continues; a training that several tables need is done once.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,23 +14,22 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from joblib import Parallel, delayed
 
 from latem import __version__
 from latem.core.messages import first_few
 from latem.core.run_folder import RunFolder
 from latem.core.threads import resolve_threads, single_threaded_blas
-from latem.datasets import random_class_splits, read_folder
 from latem.datasets.dataset import ZeroShotDataset
 from latem.experiments.cells import Cells
 from latem.experiments.code_digest import code_key
 from latem.experiments.estimate import reference_seconds
 from latem.experiments.fits import Fit, digest_dataset, run_fit
+from latem.experiments.inputs import find_datasets, picture_folders
 from latem.experiments.plan import Plan, plan
 from latem.experiments.store import Store
 from latem.experiments.summary import rows_of, summarise
-from latem.experiments.tables import STANDARD, PaperDataset, PaperTable, read_protocols
+from latem.experiments.tables import PaperTable, read_protocols
 from latem.report import write_report
 
 Progress = Callable[[int, int, str], None]
@@ -106,29 +104,32 @@ def reproduce(
         protocols = protocols.with_epochs(n_epochs)
     paper = protocols.datasets
     wanted = _wanted_tables(protocols.tables, tables)
-    datasets, absent, places = _find_datasets(Path(data), folders or {}, wanted, paper)
+    found = find_datasets(Path(data), folders or {}, wanted, paper)
+    datasets, places = found.datasets, found.places
     if not datasets:
+        reasons = "; ".join(found.absent.values())
         raise FileNotFoundError(
-            f"None of the paper's datasets is here: {'; '.join(absent.values())}. Dataset folders "
+            f"None of the paper's datasets is here: {reasons}. Dataset folders "
             f"are described in docs/own-data.md."
         )
     run = RunFolder(out)
     digests = {key: digest_dataset(dataset) for key, dataset in datasets.items()}
     code, code_note = code_key()
+    remarks = [*found.notes, *filter(None, [code_note])]
     store = Store(run.file("cells"), digests, code)
     chosen = {
         key
         for key, place in places.items()
         if select_learning_rate or place.name in paper[key].other_features
     }
-    cells = Cells(datasets, protocols, store, seed, absent, chosen)
-    shown = _picture_folders(places, pictures or {})
+    cells = Cells(datasets, protocols, store, seed, found.absent, chosen)
+    shown = picture_folders(places, pictures or {})
     n_trained = 0
     while (planned := plan(cells, wanted)).missing:
         _train(planned, datasets, store, n_jobs, progress)
         n_trained += len(planned.missing)
     n_kept = len(planned.used) - n_trained
-    summary = {**_head(cells, wanted, seed, n_epochs, code_note), **summarise(cells, wanted, shown)}
+    summary = {**_head(cells, wanted, seed, n_epochs, remarks), **summarise(cells, wanted, shown)}
     _write_results(run, summary)
     ratio = _ratio(planned.used, store)
     seconds = time.perf_counter() - start
@@ -152,85 +153,6 @@ def _wanted_tables(known: Mapping[str, PaperTable], names: Sequence[str]) -> dic
     if odd:
         raise ValueError(f"The paper has no {first_few(odd)} here; there are {', '.join(known)}.")
     return {name: table for name, table in known.items() if not names or name in names}
-
-
-def _find_datasets(
-    data: Path,
-    folders: Mapping[str, str | PathLike[str]],
-    tables: Mapping[str, PaperTable],
-    paper: Mapping[str, PaperDataset],
-) -> tuple[dict[str, ZeroShotDataset], dict[str, str], dict[str, Path]]:
-    """Datasets that are there, why others are not, and where they are."""
-    odd = [key for key in folders if key not in paper]
-    if odd:
-        raise ValueError(f"The paper has no dataset {first_few(odd)}; it has {', '.join(paper)}.")
-    needed = {column.dataset for table in tables.values() for column in table.columns}
-    needed |= {str(t.more["dataset"]) for t in tables.values() if "dataset" in t.more}
-    if any(table.kind == "statistics" for table in tables.values()):
-        needed |= set(paper)
-    datasets, absent, places = {}, {}, {}
-    for key, entry in paper.items():
-        if key not in needed:
-            continue
-        names = [str(folders[key])] if key in folders else [str(data / n) for n in entry.folders]
-        found = [Path(name) for name in names if (Path(name) / "dataset.toml").is_file()]
-        if not found:
-            if key in folders:
-                raise FileNotFoundError(f"{folders[key]} is not a dataset folder.")
-            absent[key] = f"no {key} in {data} (looked for {', '.join(entry.folders)})"
-            continue
-        dataset = read_folder(found[0])
-        reason = _unsuitable(dataset)
-        if reason:
-            absent[key] = f"{key} in {found[0]} {reason}"
-            continue
-        places[key] = found[0]
-        datasets[key] = _with_five_splits(dataset)
-    return datasets, absent, places
-
-
-def _unsuitable(dataset: ZeroShotDataset) -> str:
-    """Why the paper's protocol cannot be run on a dataset, or an empty text."""
-    if STANDARD not in dataset.splits:
-        return f"has no split {STANDARD!r}"
-    for name, split in dataset.splits.items():
-        if name != STANDARD and not name.startswith("random"):
-            continue
-        for part, classes in (("train", split.train), ("val", split.val), ("test", split.test)):
-            if len(np.unique(dataset.labels[dataset.rows(classes)])) < 2:
-                return f"has fewer than two {part} classes with images in its split {name!r}"
-    return ""
-
-
-def _with_five_splits(dataset: ZeroShotDataset) -> ZeroShotDataset:
-    """The dataset with four random splits besides its standard one; those it has are kept."""
-    standard = dataset.split(STANDARD)
-    have = [name for name in dataset.splits if name.startswith("random")]
-    if len(have) >= 4:
-        return dataset
-    sizes = len(standard.train), len(standard.val), len(standard.test)
-    drawn = random_class_splits(standard.train + standard.val + standard.test, sizes, n=4)
-    free = [name for name in (f"random{i}" for i in range(1, 9)) if name not in have]
-    extra = dict(zip(free, drawn[: 4 - len(have)], strict=False))
-    return dataclasses.replace(dataset, splits={**dataset.splits, **extra})
-
-
-def _picture_folders(
-    places: Mapping[str, Path], given: Mapping[str, str | PathLike[str]]
-) -> dict[str, Path]:
-    """Folders of pictures: as given, in the dataset folder, or thumbnails beside it."""
-    found = {}
-    for key, place in places.items():
-        if key in given:
-            if not Path(given[key]).is_dir():
-                raise FileNotFoundError(f"There is no folder {given[key]} with pictures of {key}.")
-            found[key] = Path(given[key])
-            continue
-        for folder in (place / "images", place.with_name(f"{place.name}_thumbs")):
-            if folder.is_dir():
-                found[key] = folder
-                break
-    return found
 
 
 def _train(
@@ -281,7 +203,7 @@ def _head(
     tables: Mapping[str, PaperTable],
     seed: int,
     n_epochs: int | None,
-    code_note: str,
+    remarks: Sequence[str],
 ) -> dict[str, Any]:
     """Title, remarks and settings of the report."""
     steps = []
@@ -295,13 +217,11 @@ def _head(
             notes.append(f"{key} features: {data.info['features']}.")
     if n_epochs is not None:
         notes.append(f"A quick look: {n_epochs} epochs instead of the paper's 150.")
-    if code_note:
-        notes.append(code_note)
     return {
         "title": "Latent Embeddings for Zero-shot Classification, reproduced",
         "subtitle": "Tables and figures of Xian et al., CVPR 2016: our numbers beside the paper's",
         "version": __version__,
-        "notes": notes,
+        "notes": [*notes, *remarks],
         "settings": {
             "Measure": "mean per-class top-1 accuracy on unseen classes, in percent",
             "Choices": "numbers of maps, steps and all else on val classes only; final models "
