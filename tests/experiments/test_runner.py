@@ -141,11 +141,29 @@ def test_late_fusion_is_the_mean_of_scores(done, data):
     assert cell["ours"] == pytest.approx(100 * fused.score(*cub.testing()))
 
 
-def test_early_fusion_is_unit_tables_side_by_side():
+def test_early_fusion_is_that_of_class_tables():
     world = small_world(0, ["att", "glo", "hie"])
+    att, glo, hie = world.embeddings.values()
+    np.testing.assert_array_equal(
+        class_table(world, ("att", "glo")).vectors, att.concat(glo).vectors
+    )
     table = class_table(world, ("att", "glo", "hie"))
+    assert table == att.concat(glo, hie)
+    np.testing.assert_allclose(np.linalg.norm(table.vectors, axis=1), 1)
     for columns in (slice(0, 8), slice(8, 14), slice(14, 20)):  # all weigh the same
-        np.testing.assert_allclose(np.linalg.norm(table.vectors[:, columns], axis=1), 1)
+        np.testing.assert_allclose(np.linalg.norm(table.vectors[:, columns], axis=1), 3**-0.5)
+
+
+def test_early_fusion_is_over_the_classes_that_all_tables_describe():
+    world = small_world(0, ["att", "glo"])
+    att, glo = world.embeddings.values()
+    common = glo.names[3:][::-1].tolist()
+    fewer = ClassEmbeddings(common, glo.select(common).vectors)  # and without a name
+    table = class_table(replace(world, embeddings={"att": att, "glo": fewer}), ("att", "glo"))
+    assert table.names.tolist() == att.names[3:].tolist()
+    assert table.name == "att+glo"
+    assert table == att.select(att.names[3:]).concat(glo.select(att.names[3:]))
+    assert class_table(world, ("glo",)) is glo
 
 
 def test_what_is_missing_is_skipped_by_name(done):

@@ -38,7 +38,7 @@ class Fit:
     split : str
     part : {"train", "all"}
     embeddings : tuple of str
-        Several are concatenated.
+        Several are joined by early fusion.
     model : str
     params : str
         JSON of the parameters.
@@ -123,13 +123,16 @@ def digest_dataset(dataset: ZeroShotDataset) -> str:
 
 
 def class_table(dataset: ZeroShotDataset, embeddings: tuple[str, ...]) -> ClassEmbeddings:
-    """Class table of the fit: one embedding, or several side by side, each of unit length."""
+    """Class table of a fit: one embedding, or several joined, for the classes that all describe."""
     first, *others = (dataset.embeddings[name] for name in embeddings)
     if not others:
         return first
     names = [name for name in first.names.tolist() if all(name in other for other in others)]
-    parts = [table.select(names).unit_vectors() for table in (first, *others)]
-    return ClassEmbeddings(names, np.concatenate(parts, axis=1), name="+".join(embeddings))
+    parts = []
+    for title, table in zip(embeddings, (first, *others), strict=True):
+        vectors = table.select(names).vectors
+        parts.append(ClassEmbeddings(names, vectors, name=title, columns=table.columns))
+    return parts[0].concat(*parts[1:])
 
 
 def run_fit(fit: Fit, dataset: ZeroShotDataset, *, n_threads: int | None = 1) -> Outcome:
