@@ -33,7 +33,7 @@ class NotTrainedError(LookupError):
 
 @dataclass(frozen=True)
 class Number:
-    """A number of ours, with how it came about.
+    """One of our numbers, and how it was made.
 
     Attributes
     ----------
@@ -115,13 +115,13 @@ class Cells:
     Parameters
     ----------
     datasets : dict of str to ZeroShotDataset
-        Those that the user has, by the paper's key.
+        The user's datasets, by the paper's key.
     protocols : Protocols
     store : Store
         The finished trainings.
     seed : int
     absent : dict of str to str
-        Why each of the other datasets is not there.
+        Why each of the paper's other datasets is missing.
     choose_step : set of str
         Datasets whose step size is chosen on val classes instead of being the paper's.
     """
@@ -159,7 +159,7 @@ class Cells:
         return Number(float(self.final(wanted).result["n_maps"]))
 
     def final(self, wanted: Wanted) -> Outcome:
-        """What came of a final model; an error if it or a choice before it is not trained yet."""
+        """Outcome of a final model; an error if it, or a choice before it, is not trained yet."""
         fit = self.trainings(wanted).final
         outcome = None if fit is None else self.store.get(fit)
         if outcome is None:
@@ -190,7 +190,7 @@ class Cells:
         ]
 
     def trainings(self, wanted: Wanted) -> Trainings:
-        """Trainings behind a final model, as far as finished ones tell."""
+        """Trainings behind a final model, as far as the finished ones determine them."""
         recipe = self.protocols.recipes[wanted.recipe]
         params = dict(recipe.params)
         if wanted.n_maps is not None:
@@ -241,7 +241,7 @@ class Cells:
         params: Mapping[str, Any],
         values: Mapping[str, Sequence[Any]],
     ) -> Choice:
-        """Values that score best on the split's val classes, the first of equals."""
+        """Values that score best on the split's val classes; of equals, the first."""
         values = dict(values)
         epochs = values.pop("n_epochs", None) if _is_ranking(model) else None
         extra = {} if epochs is None else {"n_epochs": max(epochs), "watch": epochs}
@@ -284,7 +284,7 @@ class Cells:
     # -- what there is ------------------------------------------------------------------------
 
     def lacking(self, dataset: str, embeddings: tuple[str, ...]) -> str:
-        """Why a number cannot be made here, or an empty text."""
+        """Why a number cannot be made here; empty if it can."""
         if dataset not in self.datasets:
             return f"skipped: {self.absent.get(dataset, f'no {dataset} here')}"
         have = self.datasets[dataset].embeddings
@@ -295,9 +295,10 @@ class Cells:
             split = self.datasets[dataset].split(name)
             for embedding in embeddings:
                 table = have[embedding]
-                lone = [c for c in split.train + split.val + split.test if c not in table]
-                if lone:
-                    return f"skipped: {embedding} of {dataset} does not describe {first_few(lone)}"
+                undescribed = [c for c in split.train + split.val + split.test if c not in table]
+                if undescribed:
+                    names = first_few(undescribed)
+                    return f"skipped: {embedding} of {dataset} does not describe {names}"
         return ""
 
     def splits(self, dataset: str) -> list[str]:

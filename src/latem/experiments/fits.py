@@ -1,7 +1,7 @@
 """One training: what it is, and what is kept of it.
 
-A `Fit` names everything that decides a training; equal fits are trained once, whatever tables
-need them. Fits of part "train" are scored on the val classes and serve to choose parameters;
+A `Fit` names everything that decides a training; equal fits are trained once, however many
+tables need them. Fits of part "train" are scored on the val classes and serve to choose parameters;
 fits of part "all" learn from train and val classes and are scored on the unseen ones.
 """
 
@@ -97,7 +97,7 @@ class Outcome:
     scores : ndarray of shape (n_images, n_classes) or None
         Of the unseen images, for combining models; standard split only.
     seconds : float
-        Processor time of the thread it ran in, which others on the machine do not lengthen.
+        Processor time of its thread, which does not grow if the machine is busy.
     """
 
     result: dict[str, Any]

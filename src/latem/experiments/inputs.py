@@ -27,9 +27,9 @@ class Found:
     places : dict of str to path
         Their folders.
     absent : dict of str to str
-        Why each of the others is not there.
+        Why each of the others is missing.
     notes : list of str
-        What the report should say of them.
+        What the report should say about them.
     """
 
     datasets: dict[str, ZeroShotDataset] = field(default_factory=dict)
@@ -91,7 +91,7 @@ def _needed(tables: Mapping[str, PaperTable], paper: Mapping[str, PaperDataset])
 
 
 def _unsuitable(dataset: ZeroShotDataset) -> str:
-    """Why the paper's protocol cannot be run on a dataset, or an empty text."""
+    """Why the paper's protocol cannot be run on a dataset; empty if it can."""
     if STANDARD not in dataset.splits:
         return f"has no split {STANDARD!r}"
     for name, split in dataset.splits.items():

@@ -1,4 +1,4 @@
-"""`reproduce`: every table and figure of the paper on the datasets that are there.
+"""`reproduce`: every table and figure of the paper on the datasets at hand.
 
 Trainings run side by side in threads and are kept one by one, so that an interrupted run
 continues; a training that several tables need is done once.
@@ -48,8 +48,8 @@ class Reproduction:
     seconds : float
         Wall time of this run.
     ratio : float or None
-        Processor time of plain NumPy for the same SGD trainings, estimated, over that which they
-        took, one thread each; None if there were none.
+        Estimated processor time of plain NumPy for the same SGD trainings, divided by the time
+        that they took, with one thread each; None if there were none.
     """
 
     summary: dict[str, Any]
@@ -92,11 +92,11 @@ def reproduce(
         Folders with the pictures of a dataset, for galleries.
     select_learning_rate : bool
         Whether LatEm's step size is chosen on the val classes of the standard split instead of
-        being the paper's for the dataset. For other features than the paper's it always is.
+        being the paper's for the dataset. If the features are not the paper's, it always is.
     n_epochs : int, optional
-        Other number of passes than the paper's 150, for a quick look.
+        Number of passes, if not the paper's 150: fewer give a quick look.
     progress : callable, optional
-        Called with (trainings done, trainings known of, what was trained).
+        Called with (trainings done, trainings known so far, what was trained).
     """
     start = time.perf_counter()
     protocols = read_protocols()
@@ -109,8 +109,8 @@ def reproduce(
     if not datasets:
         reasons = "; ".join(found.absent.values())
         raise FileNotFoundError(
-            f"None of the paper's datasets is here: {reasons}. Dataset folders "
-            f"are described in docs/own-data.md."
+            f"None of the paper's datasets is here: {reasons}. Dataset folders are "
+            f"described in docs/own-data.md."
         )
     run = RunFolder(out)
     digests = {key: digest_dataset(dataset) for key, dataset in datasets.items()}
@@ -149,9 +149,11 @@ def reproduce(
 
 
 def _wanted_tables(known: Mapping[str, PaperTable], names: Sequence[str]) -> dict[str, PaperTable]:
-    odd = [name for name in names if name not in known]
-    if odd:
-        raise ValueError(f"The paper has no {first_few(odd)} here; there are {', '.join(known)}.")
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(
+            f"The paper has no {first_few(unknown)} here; there are {', '.join(known)}."
+        )
     return {name: table for name, table in known.items() if not names or name in names}
 
 
@@ -188,7 +190,7 @@ def _train(
 
 
 def _ratio(fits: Iterable[Fit], store: Store) -> float | None:
-    """Estimated time of plain NumPy over ours, for all SGD trainings of the run."""
+    """Estimated time of plain NumPy divided by ours, for all SGD trainings of the run."""
     costs, ours = [], 0.0
     for fit in fits:
         outcome = store.get(fit)

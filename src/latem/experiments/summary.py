@@ -30,7 +30,7 @@ def summarise(
     cells : Cells
         With all trainings done that `plan` names for these tables.
     tables : dict of str to PaperTable
-        Those that are wanted.
+        The tables to summarise.
     pictures : dict of str to path
         Folders of pictures by dataset, for galleries.
     """

@@ -59,8 +59,8 @@ class Recipe:
 class PaperDataset:
     """One of the paper's datasets: names of folders that hold it, and its step size.
 
-    Folders in `other_features` hold it with other features than the paper's, to which the step
-    size does not belong.
+    Folders in `other_features` hold it with features that are not the paper's, for which its
+    step size was not chosen.
     """
 
     key: str
@@ -265,9 +265,9 @@ def _table(content: Mapping[str, Any]) -> PaperTable:
     names = {row.name for row in rows}
     columns = []
     for column in content.get("column", ()):
-        odd = set(column.get("published", {})) - names
-        if odd:
-            raise ValueError(f"{content['id']} has published numbers for unknown rows {odd}.")
+        unknown = set(column.get("published", {})) - names
+        if unknown:
+            raise ValueError(f"{content['id']} has published numbers for unknown rows {unknown}.")
         columns.append(Column(**{"dataset": content.get("dataset"), **column}))
     table = PaperTable(
         id=content["id"],
