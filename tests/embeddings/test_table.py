@@ -161,6 +161,23 @@ def test_concat_is_early_fusion(table):
         table.concat(other.select(["zebra", "horse"]))
 
 
+def test_concat_of_three_weighs_all_alike(table):
+    glo = ClassEmbeddings(NAMES[::-1], [[3.0, 1.0], [4.0, 0.0], [5.0, 2.0]], name="glo")
+    hie = ClassEmbeddings(NAMES, [[7.0], [8.0], [9.0]])
+    joined = table.concat(glo, hie)
+    assert joined.name == "att+glo+part3"
+    assert joined.columns is not None
+    assert joined.columns[2:] == ("glo:glo_000", "glo:glo_001", "part3:dim_000")
+    np.testing.assert_allclose(np.linalg.norm(joined.vectors, axis=1), 1)
+    for columns in (slice(0, 2), slice(2, 4), slice(4, 5)):
+        lengths = np.linalg.norm(joined.vectors[:, columns], axis=1)
+        np.testing.assert_allclose(lengths, np.sqrt(1 / 3))
+    in_pairs = table.concat(glo).concat(hie)  # two parts, the first of which is joined itself
+    np.testing.assert_allclose(np.abs(in_pairs.vectors[:, 4]), np.sqrt(1 / 2))
+    with pytest.raises(ValueError, match="Tables 'att' and '' .* only one of them has 'okapi'"):
+        table.concat(glo, hie.select(["zebra", "horse"]))
+
+
 def test_match_columns(table):
     swapped = ClassEmbeddings(["tapir"], [[0, 9]], columns=["hoofed", "striped"])
     assert table.match_columns(swapped)["tapir"].tolist() == [9, 0]

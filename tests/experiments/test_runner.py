@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 from latem import ClassEmbeddings, LatEm, make_latent_world, write_folder
 from latem.cli import app
 from latem.datasets import random_class_splits
-from latem.experiments.cells import Cells
+from latem.experiments.code_digest import code_key
 from latem.experiments.estimate import reference_seconds
 from latem.experiments.fits import Fit, class_table, digest_dataset, run_fit
 from latem.experiments.runner import reproduce
 from latem.experiments.store import Store
-from latem.experiments.tables import PaperDataset, Recipe, read_datasets, read_recipes, read_tables
+from latem.experiments.tables import read_protocols
 from latem.metrics import mean_class_accuracy
 
 
@@ -73,27 +73,9 @@ def cell_of(summary, name, row, group, column):
 # -- the data ---------------------------------------------------------------------------------
 
 
-def test_tables_hold_the_published_numbers():
-    tables = read_tables()
-    assert list(tables)[:2] == ["table1", "table2"]
-    assert len(tables) == 10
-    by_place = {(c.dataset, c.name): c.published for c in tables["table2"].columns}
-    assert by_place["CUB", "LatEm"]["att"] == 45.5
-    assert by_place["Dogs", "SJE"] == {"w2v": 19.6, "glo": 17.8, "hie": 24.3}
-    numbers = {name: sum(len(c.published) for c in t.columns) for name, t in tables.items()}
-    assert numbers["table2"] == numbers["table4"] == numbers["table5_right"] == 22
-    assert numbers["table3"] == 10
-    assert numbers["appendix_a"] == 45
-    assert numbers["appendix_b"] == 40
-    right = {(c.dataset, c.name): c.published for c in tables["table5_right"].columns}
-    five = {(c.dataset, c.name): c.published for c in tables["table4"].columns}
-    for dataset in ("CUB", "AWA", "Dogs"):  # the paper gives these numbers twice
-        assert right[dataset, "CV"] == five[dataset, "LatEm"]
-
-
 def test_recipes_are_models_that_can_be_made():
     world = small_world(0, ["att"])
-    for recipe in read_recipes().values():
+    for recipe in read_protocols().recipes.values():
         given = {**recipe.params, **{k: v[0] for k, v in {**recipe.tune, **recipe.grid}.items()}}
         if given.get("learning_rate") == "dataset":
             given["learning_rate"] = 0.1
@@ -159,11 +141,29 @@ def test_late_fusion_is_the_mean_of_scores(done, data):
     assert cell["ours"] == pytest.approx(100 * fused.score(*cub.testing()))
 
 
-def test_early_fusion_is_unit_tables_side_by_side():
+def test_early_fusion_is_that_of_class_tables():
     world = small_world(0, ["att", "glo", "hie"])
+    att, glo, hie = world.embeddings.values()
+    np.testing.assert_array_equal(
+        class_table(world, ("att", "glo")).vectors, att.concat(glo).vectors
+    )
     table = class_table(world, ("att", "glo", "hie"))
+    assert table == att.concat(glo, hie)
+    np.testing.assert_allclose(np.linalg.norm(table.vectors, axis=1), 1)
     for columns in (slice(0, 8), slice(8, 14), slice(14, 20)):  # all weigh the same
-        np.testing.assert_allclose(np.linalg.norm(table.vectors[:, columns], axis=1), 1)
+        np.testing.assert_allclose(np.linalg.norm(table.vectors[:, columns], axis=1), 3**-0.5)
+
+
+def test_early_fusion_is_over_the_classes_that_all_tables_describe():
+    world = small_world(0, ["att", "glo"])
+    att, glo = world.embeddings.values()
+    common = glo.names[3:][::-1].tolist()
+    fewer = ClassEmbeddings(common, glo.select(common).vectors)  # and without a name
+    table = class_table(replace(world, embeddings={"att": att, "glo": fewer}), ("att", "glo"))
+    assert table.names.tolist() == att.names[3:].tolist()
+    assert table.name == "att+glo"
+    assert table == att.select(att.names[3:]).concat(glo.select(att.names[3:]))
+    assert class_table(world, ("glo",)) is glo
 
 
 def test_what_is_missing_is_skipped_by_name(done):
@@ -194,29 +194,6 @@ def test_a_model_that_several_tables_need_is_trained_once(data, tmp_path):
     assert together.n_trained == alone.n_trained + pruned
     again = reproduce(data, tmp_path / "b", ["table2"], n_epochs=1)
     assert (again.n_trained, again.n_kept) == (0, alone.n_trained)
-
-
-def test_choices_do_not_look_at_test_classes(data, tmp_path):
-    """Shuffled test labels change accuracies, and nothing that was trained."""
-    world = small_world(0, ["glo"])
-    labels = world.labels.copy()
-    rows = world.rows(world.split().test)
-    labels[rows] = np.random.default_rng(0).permutation(labels[rows])
-    keys = []
-    for name, dataset in (("a", world), ("b", replace(world, labels=labels))):
-        store = Store(tmp_path / name, {"CUB": "the same"})
-        recipe = Recipe("r", "LatEm", {"n_epochs": 2}, {}, {"n_maps": [1, 2, 3]})
-        paper = {"CUB": PaperDataset("CUB", (), 0.1)}
-        cells = Cells({"CUB": dataset}, paper, {"r": recipe}, store)
-        while True:
-            cells.forget()
-            cells.accuracy("CUB", "r", ("glo",), "", "standard")
-            if not cells.missing:
-                break
-            for fit in cells.missing:
-                store.put(fit, run_fit(fit, dataset))
-        keys.append(list(cells.used))
-    assert keys[0] == keys[1]
 
 
 # -- the run folder ---------------------------------------------------------------------------
@@ -301,16 +278,6 @@ def test_unsuitable_datasets_are_skipped_by_name(data, tmp_path):
     assert "does not describe" in cell_of(result.summary, "table2", "w2v", "AWA", "SJE")["note"]
 
 
-def test_the_user_s_own_random_splits_are_kept(tmp_path):
-    from latem.experiments.runner import _with_five_splits
-
-    world = small_world(0, ["glo"])
-    own = random_class_splits(world.classes.tolist(), (8, 4, 5), n=1, seed=9)[0]
-    five = _with_five_splits(replace(world, splits={"standard": world.split(), "random1": own}))
-    assert five.split("random1") == own
-    assert sorted(five.splits) == ["random1", "random2", "random3", "random4", "standard"]
-
-
 def test_other_data_is_not_taken_for_the_old(data, tmp_path):
     copy = tmp_path / "data"
     shutil.copytree(data, copy)
@@ -323,6 +290,22 @@ def test_other_data_is_not_taken_for_the_old(data, tmp_path):
     assert digest_dataset(other) != digest_dataset(small_world(0, ["att", "glo", "hie"]))
 
 
+def test_results_of_other_code_are_not_taken(data, tmp_path, monkeypatch):
+    first = reproduce(data, tmp_path, ["table5_left"], n_epochs=1)
+    monkeypatch.setattr("latem.experiments.runner.code_key", lambda: ("edited", ""))
+    second = reproduce(data, tmp_path, ["table5_left"], n_epochs=1)
+    assert (second.n_trained, second.n_kept) == (first.n_trained, 0)
+
+
+def test_the_report_says_if_edited_code_goes_unnoticed(data, tmp_path, monkeypatch):
+    monkeypatch.setattr("latem.experiments.runner.code_key", lambda: code_key(tmp_path))
+    result = reproduce(data, tmp_path / "out", ["table1"])
+    (note,) = [note for note in result.summary["notes"] if "told apart" in note]
+    assert "by latem's version (" in note
+    assert "The source of latem.experiments.fits is not in" in note
+    assert "delete the folder cells" in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_splits_are_drawn_where_there_are_none(tmp_path):
     world = small_world(0, ["glo"])
     standard = world.split()
@@ -332,6 +315,24 @@ def test_splits_are_drawn_where_there_are_none(tmp_path):
     sizes = len(standard.train), len(standard.val), len(standard.test)
     drawn = random_class_splits(standard.train + standard.val + standard.test, sizes, n=4)
     assert all(len(split.test) == 5 for split in drawn)
+
+
+def test_a_step_size_that_nothing_needs_is_not_chosen(data, tmp_path):
+    result = reproduce(data, tmp_path, ["table1"], n_epochs=1, select_learning_rate=True)
+    assert (result.n_trained, result.n_kept) == (0, 0)
+    step = result.summary["settings"]["LatEm's step"]
+    assert step == "CUB not needed here, Dogs not needed here"
+
+
+def test_equal_splits_are_counted_once_and_named(tmp_path):
+    world = small_world(0, ["glo"])
+    drawn = random_class_splits(world.classes.tolist(), (11, 5, 5), n=1, seed=9)[0]
+    splits = {"standard": world.split(), "random1": drawn, "random2": drawn}
+    write_folder(replace(world, splits=splits), tmp_path / "data" / "cub")
+    result = reproduce(tmp_path / "data", tmp_path / "out", ["table1"])
+    note = "CUB: its splits random1 and random2 divide the classes alike and count once."
+    assert note in result.summary["notes"]
+    assert note in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_step_sizes_can_be_chosen(data, tmp_path):
@@ -425,12 +426,6 @@ def test_a_folder_with_other_things_is_left_alone(data, tmp_path):
         reproduce(data, tmp_path, ["table1"])
 
 
-def test_known_datasets():
-    assert {key: d.learning_rate for key, d in read_datasets().items()} == {
-        "CUB": 0.1, "AWA": 0.001, "Dogs": 0.01
-    }  # fmt: skip
-
-
 def test_scores_are_kept_and_read_back(tmp_path):
     world = small_world(0, ["glo"])
     fit = Fit.of(
@@ -438,11 +433,12 @@ def test_scores_are_kept_and_read_back(tmp_path):
         seed=0,
     )  # fmt: skip
     outcome = run_fit(fit, world)
-    Store(tmp_path, {"CUB": "x"}).put(fit, outcome)
-    again = Store(tmp_path, {"CUB": "x"}).get(fit)
+    Store(tmp_path, {"CUB": "x"}, "code").put(fit, outcome)
+    again = Store(tmp_path, {"CUB": "x"}, "code").get(fit)
     assert again.result == outcome.result
     np.testing.assert_array_equal(again.scores, outcome.scores)
     y = world.testing()[1]
     named = np.array(sorted(set(y)))[again.scores.argmax(axis=1)]
     assert mean_class_accuracy(y, named) == outcome.result["accuracy"]
-    assert Store(tmp_path, {"CUB": "y"}).get(fit) is None
+    assert Store(tmp_path, {"CUB": "y"}, "code").get(fit) is None
+    assert Store(tmp_path, {"CUB": "x"}, "other code").get(fit) is None

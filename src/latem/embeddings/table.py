@@ -213,35 +213,39 @@ class ClassEmbeddings:
             )
         return unit_rows(self.vectors)
 
-    def concat(self, other: ClassEmbeddings) -> ClassEmbeddings:
+    def concat(self, other: ClassEmbeddings, *others: ClassEmbeddings) -> ClassEmbeddings:
         """Early fusion (*cnc*): normalise each part, join side by side, normalise.
 
-        Both tables must describe the same classes; rows are matched by name.
+        All tables must describe the same classes; rows are matched by name. However many tables
+        are joined, all weigh the same. Join several in one call: a table that is already joined
+        counts as one part.
 
         >>> att = ClassEmbeddings(["a", "b"], [[3, 4], [1, 0]], name="att")
         >>> glo = ClassEmbeddings(["b", "a"], [[2.0], [5.0]], name="glo")
         >>> att.concat(glo)
         ClassEmbeddings('att+glo', 2 classes × 3 dimensions)
         """
-        other = as_class_embeddings(other)
-        lone = set(self._index) ^ set(other._index)
-        if lone:
-            raise ValueError(
-                f"Tables {self.name!r} and {other.name!r} do not describe the same classes: only "
-                f"one of them has {first_few(sorted(lone, key=str))}; select common names first."
-            )
-        parts = [self.unit_vectors(), other.select(self.names).unit_vectors()]
-        names = [table.name or f"part{i}" for i, table in enumerate((self, other), start=1)]
+        tables = [self, *map(as_class_embeddings, (other, *others))]
+        for table in tables[1:]:
+            lone = set(self._index) ^ set(table._index)
+            if lone:
+                raise ValueError(
+                    f"Tables {self.name!r} and {table.name!r} do not describe the same classes: "
+                    f"only one of them has {first_few(sorted(lone, key=str))}; select common names "
+                    f"first."
+                )
+        parts = [table.select(self.names).unit_vectors() for table in tables]
+        names = [table.name or f"part{i}" for i, table in enumerate(tables, start=1)]
         columns = None
-        if self.columns is not None or other.columns is not None:
+        if any(table.columns is not None for table in tables):
             columns = [
                 f"{name}:{column}"
-                for name, table in zip(names, (self, other), strict=True)
+                for name, table in zip(names, tables, strict=True)
                 for column in table.column_names()
             ]
         joined = np.concatenate(parts, axis=1)
-        table = ClassEmbeddings(self.names, joined, name="+".join(names), columns=columns)
-        return table.l2()
+        fused = ClassEmbeddings(self.names, joined, name="+".join(names), columns=columns)
+        return fused.l2()
 
     def match_columns(self, table: ClassEmbeddings) -> ClassEmbeddings:
         """`table` with its columns in the order of this one's.

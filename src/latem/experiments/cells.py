@@ -1,13 +1,13 @@
 """From trainings to the numbers in a table.
 
-A number may need trainings that are only known when others are done: K is chosen before the final
-model is trained. `Cells` answers what it can and collects what is missing; the runner trains that
-and asks again until nothing is missing.
+Each entry of a table rests on final models, and a final model on the trainings that chose its
+parameters. `Cells.trainings` follows that chain as far as the finished trainings reach; the
+numbers are made from finished trainings only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,23 +17,28 @@ from sklearn.model_selection import ParameterGrid
 from latem.core.messages import first_few
 from latem.datasets.dataset import ZeroShotDataset
 from latem.experiments.fits import Fit, Outcome
+from latem.experiments.five_splits import five_names
 from latem.experiments.store import Store
-from latem.experiments.tables import PaperDataset, Recipe
+from latem.experiments.tables import FIVE, LATE, STANDARD, Entry, Protocols
 from latem.metrics import mean_class_accuracy
+from latem.models import registry
 from latem.models.ranking import RankingModel
 
-STANDARD = "standard"
 STEPS = [0.001, 0.01, 0.1, 1.0]
+
+
+class NotTrainedError(LookupError):
+    """A result was asked for before its training was done."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number of ours, with how it came about.
+    """One of our numbers, and how it was made.
 
     Attributes
     ----------
     value : float or None
-        None if it was skipped or is still missing.
+        None if it was skipped.
     error : float or None
         Standard error over splits.
     note : str
@@ -47,126 +52,185 @@ class Number:
     skipped: bool = False
 
 
-@dataclass
+@dataclass(frozen=True)
+class Wanted:
+    """A final model: what a recipe gives on one split of a dataset.
+
+    Attributes
+    ----------
+    dataset, recipe : str
+    embeddings : tuple of str
+        Several are joined.
+    split : str
+    n_maps : int or None
+        Number of maps, if it is prescribed.
+    """
+
+    dataset: str
+    recipe: str
+    embeddings: tuple[str, ...]
+    split: str = STANDARD
+    n_maps: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.recipe} on {self.dataset} {'+'.join(self.embeddings)}, {self.split}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Parameters chosen on val classes.
+
+    Attributes
+    ----------
+    fits : tuple of Fit
+        Trainings to choose among.
+    best : dict or None
+        What was chosen; None until all of them are done.
+    """
+
+    fits: tuple[Fit, ...]
+    best: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Trainings:
+    """Trainings behind a final model, as far as they are known.
+
+    Attributes
+    ----------
+    fits : tuple of Fit
+        Those that choose its parameters, and that of the model itself once it is known.
+    final : Fit or None
+        That of the model itself; None until its parameters are chosen.
+    """
+
+    fits: tuple[Fit, ...]
+    final: Fit | None = None
+
+
+@dataclass(frozen=True)
 class Cells:
-    """Numbers of ours, as far as their trainings are done.
+    """Our numbers, and the trainings they rest on. Asking changes nothing.
 
     Parameters
     ----------
     datasets : dict of str to ZeroShotDataset
-        Those that the user has, by the paper's key.
-    paper : dict of str to PaperDataset
-    recipes : dict of str to Recipe
+        The user's datasets, by the paper's key.
+    protocols : Protocols
     store : Store
+        The finished trainings.
     seed : int
     absent : dict of str to str
-        Why each of the other datasets is not there.
+        Why each of the paper's other datasets is missing.
     choose_step : set of str
         Datasets whose step size is chosen on val classes instead of being the paper's.
     """
 
     datasets: Mapping[str, ZeroShotDataset]
-    paper: Mapping[str, PaperDataset]
-    recipes: Mapping[str, Recipe]
+    protocols: Protocols
     store: Store
     seed: int = 0
     absent: Mapping[str, str] = field(default_factory=dict)
     choose_step: Collection[str] = ()
-    missing: dict[Fit, None] = field(default_factory=dict)
-    used: dict[Fit, None] = field(default_factory=dict)
-    waiting: set[Any] = field(default_factory=set)
-
-    def forget(self) -> None:
-        """Begin a new round of questions."""
-        self.missing, self.used, self.waiting = {}, {}, set()
 
     # -- numbers ------------------------------------------------------------------------------
 
-    def accuracy(
-        self, dataset: str, recipe: str, embeddings: tuple[str, ...], fusion: str, splits: str
-    ) -> Number:
+    def accuracy(self, entry: Entry) -> Number:
         """Mean per-class accuracy in percent, on one split or over five."""
-        reason = self.lacking(dataset, embeddings)
+        reason = self.lacking(entry.dataset, entry.embeddings)
         if reason:
             return Number(note=reason, skipped=True)
-        names = self.splits(dataset) if splits == "five" else [STANDARD]
-        values, notes = [], []
-        for split in names:
-            value, note = self._split_accuracy(dataset, recipe, embeddings, fusion, split)
-            values.append(value)
-            notes.append(note)
-        if any(value is None for value in values):
-            return Number()
-        percent = [100 * float(value) for value in values if value is not None]
-        if splits == "five":
+        if entry.fusion == LATE:
+            return Number(100 * self._fused_accuracy(entry))
+        outcomes = [self.final(wanted) for wanted in self.models(entry)]
+        percent = [100 * float(outcome.result["accuracy"]) for outcome in outcomes]
+        notes = [_chosen(outcome) for outcome in outcomes]
+        if entry.splits == FIVE:
             error = float(np.std(percent, ddof=1) / np.sqrt(len(percent)))
             return Number(float(np.mean(percent)), error, _joined(notes))
         return Number(percent[0], None, notes[0])
 
-    def maps(self, dataset: str, recipe: str, embeddings: tuple[str, ...]) -> Number:
+    def maps(self, entry: Entry) -> Number:
         """Number of maps of the final model on the standard split."""
-        reason = self.lacking(dataset, embeddings)
+        reason = self.lacking(entry.dataset, entry.embeddings)
         if reason:
             return Number(note=reason, skipped=True)
-        outcome = self.final(dataset, recipe, embeddings, STANDARD)
-        return Number() if outcome is None else Number(float(outcome.result["n_maps"]))
+        (wanted,) = self.models(entry)
+        return Number(float(self.final(wanted).result["n_maps"]))
 
-    def _split_accuracy(
-        self, dataset: str, recipe: str, embeddings: tuple[str, ...], fusion: str, split: str
-    ) -> tuple[float | None, str]:
-        if fusion != "late":
-            outcome = self.final(dataset, recipe, embeddings, split)
-            return (None, "") if outcome is None else (outcome.result["accuracy"], _chosen(outcome))
-        outcomes = [self.final(dataset, recipe, (name,), split) for name in embeddings]
-        every = [outcome.scores for outcome in outcomes if outcome is not None]
-        if len(every) < len(outcomes):
-            return None, ""
-        if split != STANDARD:
-            raise ValueError("Scores are kept on the standard split only: fuse there.")
-        scores = np.mean(np.stack(every), axis=0)  # type: ignore[arg-type]
-        data = self.datasets[dataset]
-        _, y = data.testing(split)
-        candidates = np.array(sorted(set(y.tolist()) & set(data.split(split).test)))
-        return mean_class_accuracy(y, candidates[scores.argmax(axis=1)]), ""
+    def final(self, wanted: Wanted) -> Outcome:
+        """Outcome of a final model; an error if it, or a choice before it, is not trained yet."""
+        fit = self.trainings(wanted).final
+        outcome = None if fit is None else self.store.get(fit)
+        if outcome is None:
+            raise NotTrainedError(f"{wanted} is not trained yet; train what `plan` names first.")
+        return outcome
+
+    def _fused_accuracy(self, entry: Entry) -> float:
+        """Accuracy of the mean of the scores of one model per embedding, on the standard split."""
+        parts = [self.final(wanted).scores for wanted in self.models(entry)]
+        scores = np.mean(np.stack(parts), axis=0)  # type: ignore[arg-type]
+        data = self.datasets[entry.dataset]
+        _, y = data.testing(STANDARD)
+        candidates = np.array(sorted(set(y.tolist()) & set(data.split(STANDARD).test)))
+        return mean_class_accuracy(y, candidates[scores.argmax(axis=1)])
 
     # -- trainings ----------------------------------------------------------------------------
 
-    def final(
-        self, dataset: str, recipe: str, embeddings: tuple[str, ...], split: str, **given: Any
-    ) -> Outcome | None:
-        """The final model of a recipe on a split; None while trainings are missing."""
-        plan = self.recipes[recipe]
-        params = {**plan.params, **given}
+    def models(self, entry: Entry) -> list[Wanted]:
+        """Final models that an entry is made from: one per split, or one per combined embedding."""
+        splits = self.splits(entry.dataset) if entry.splits == FIVE else [STANDARD]
+        tables: list[tuple[str, ...]] = [entry.embeddings]
+        if entry.fusion == LATE:
+            tables = [(name,) for name in entry.embeddings]
+        return [
+            Wanted(entry.dataset, entry.recipe, embeddings, split, entry.n_maps)
+            for split in splits
+            for embeddings in tables
+        ]
+
+    def trainings(self, wanted: Wanted) -> Trainings:
+        """Trainings behind a final model, as far as the finished ones determine them."""
+        recipe = self.protocols.recipes[wanted.recipe]
+        params = dict(recipe.params)
+        if wanted.n_maps is not None:
+            params["n_maps"] = wanted.n_maps
+        fits: tuple[Fit, ...] = ()
         if params.get("learning_rate") == "dataset":
-            step = self.learning_rate(dataset, params["n_epochs"])
-            if step is None:
-                self.waiting.add((dataset, recipe, embeddings, split))
-                return None
-            params["learning_rate"] = step
-        for values, where in ((plan.tune, STANDARD), (plan.grid, split)):
+            choice = self._step(wanted.dataset, params["n_epochs"])
+            fits += choice.fits
+            if choice.best is None:
+                return Trainings(fits)
+            params |= choice.best
+        for values, split in ((recipe.tune, STANDARD), (recipe.grid, wanted.split)):
             if values:
-                best = self._choose(dataset, plan.model, embeddings, where, params, values)
-                if best is None:
-                    self.waiting.add((dataset, recipe, embeddings, split))
-                    return None
-                params |= best
-        return self._outcome(dataset, plan.model, embeddings, split, "all", params)
+                where = wanted.dataset, recipe.model, wanted.embeddings, split
+                choice = self._choose(*where, params, values)
+                fits += choice.fits
+                if choice.best is None:
+                    return Trainings(fits)
+                params |= choice.best
+        where = wanted.dataset, recipe.model, wanted.embeddings, wanted.split
+        final = self._fit(*where, "all", params)
+        return Trainings((*fits, final), final)
 
     def learning_rate(self, dataset: str, n_epochs: int) -> float | None:
-        """LatEm's step size: the paper's, or chosen once for the dataset (None while it is not).
+        """LatEm's step size: the paper's, or chosen once for the dataset; None until it is."""
+        best = self._step(dataset, n_epochs).best
+        return None if best is None else float(best["learning_rate"])
 
-        It is chosen on the val classes of the standard split, with attributes if there are any,
-        and kept for all splits and embeddings, as in Sec. 5.
+    def _step(self, dataset: str, n_epochs: int) -> Choice:
+        """LatEm's step size for a dataset.
+
+        If it is not the paper's, it is chosen on the val classes of the standard split, with
+        attributes if there are any, and kept for all splits and embeddings, as in Sec. 5.
         """
         if dataset not in self.choose_step:
-            return self.paper[dataset].learning_rate
+            return Choice((), {"learning_rate": self.protocols.datasets[dataset].learning_rate})
         have = self.datasets[dataset].embeddings
         embedding = "att" if "att" in have else min(have)
-        params = {"n_epochs": n_epochs}
-        best = self._choose(
-            dataset, "LatEm", (embedding,), STANDARD, params, {"learning_rate": STEPS}
-        )
-        return None if best is None else float(best["learning_rate"])
+        where = dataset, "LatEm", (embedding,), STANDARD
+        return self._choose(*where, {"n_epochs": n_epochs}, {"learning_rate": STEPS})
 
     def _choose(
         self,
@@ -175,30 +239,30 @@ class Cells:
         embeddings: tuple[str, ...],
         split: str,
         params: Mapping[str, Any],
-        values: Mapping[str, list[Any]],
-    ) -> dict[str, Any] | None:
-        """Values that score best on the split's val classes, the first of equals."""
+        values: Mapping[str, Sequence[Any]],
+    ) -> Choice:
+        """Values that score best on the split's val classes; of equals, the first."""
         values = dict(values)
         epochs = values.pop("n_epochs", None) if _is_ranking(model) else None
+        extra = {} if epochs is None else {"n_epochs": max(epochs), "watch": epochs}
+        candidates = list(ParameterGrid(values))
+        fits = tuple(
+            self._fit(dataset, model, embeddings, split, "train", {**params, **candidate, **extra})
+            for candidate in candidates
+        )
         scored: list[tuple[float, dict[str, Any]]] = []
-        complete = True
-        for candidate in ParameterGrid(values):
-            extra = {} if epochs is None else {"n_epochs": max(epochs), "watch": epochs}
-            outcome = self._outcome(
-                dataset, model, embeddings, split, "train", {**params, **candidate, **extra}
-            )
+        for candidate, fit in zip(candidates, fits, strict=True):
+            outcome = self.store.get(fit)
             if outcome is None:
-                complete = False
-            elif epochs is None:
+                return Choice(fits, None)
+            if epochs is None:
                 scored.append((outcome.result["accuracy"], candidate))
             else:
-                for n in epochs:
-                    scored.append(
-                        (outcome.result["by_epoch"][str(n)], {**candidate, "n_epochs": n})
-                    )
-        return max(scored, key=lambda pair: pair[0])[1] if complete else None
+                by_epoch = outcome.result["by_epoch"]
+                scored += [(by_epoch[str(n)], {**candidate, "n_epochs": n}) for n in epochs]
+        return Choice(fits, max(scored, key=lambda pair: pair[0])[1])
 
-    def _outcome(
+    def _fit(
         self,
         dataset: str,
         model: str,
@@ -206,8 +270,8 @@ class Cells:
         split: str,
         part: str,
         params: Mapping[str, Any],
-    ) -> Outcome | None:
-        fit = Fit.of(
+    ) -> Fit:
+        return Fit.of(
             dataset=dataset,
             split=split,
             part=part,
@@ -216,16 +280,11 @@ class Cells:
             params=params,
             seed=self.seed,
         )
-        self.used[fit] = None
-        outcome = self.store.get(fit)
-        if outcome is None:
-            self.missing[fit] = None
-        return outcome
 
     # -- what there is ------------------------------------------------------------------------
 
     def lacking(self, dataset: str, embeddings: tuple[str, ...]) -> str:
-        """Why a number cannot be made here, or an empty text."""
+        """Why a number cannot be made here; empty if it can."""
         if dataset not in self.datasets:
             return f"skipped: {self.absent.get(dataset, f'no {dataset} here')}"
         have = self.datasets[dataset].embeddings
@@ -236,21 +295,19 @@ class Cells:
             split = self.datasets[dataset].split(name)
             for embedding in embeddings:
                 table = have[embedding]
-                lone = [c for c in split.train + split.val + split.test if c not in table]
-                if lone:
-                    return f"skipped: {embedding} of {dataset} does not describe {first_few(lone)}"
+                undescribed = [c for c in split.train + split.val + split.test if c not in table]
+                if undescribed:
+                    names = first_few(undescribed)
+                    return f"skipped: {embedding} of {dataset} does not describe {names}"
         return ""
 
     def splits(self, dataset: str) -> list[str]:
         """The standard split and four random ones."""
-        others = sorted(name for name in self.datasets[dataset].splits if name.startswith("random"))
-        return [STANDARD, *others[:4]]
+        return five_names(self.datasets[dataset])
 
 
 def _is_ranking(model: str) -> bool:
-    import latem
-
-    return issubclass(getattr(latem, model), RankingModel)
+    return issubclass(registry.find(model).load(), RankingModel)
 
 
 def _chosen(outcome: Outcome) -> str:

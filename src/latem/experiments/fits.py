@@ -1,7 +1,7 @@
 """One training: what it is, and what is kept of it.
 
-A `Fit` names everything that decides a training; equal fits are trained once, whatever tables
-need them. Fits of part "train" are scored on the val classes and serve to choose parameters;
+A `Fit` names everything that decides a training; equal fits are trained once, however many
+tables need them. Fits of part "train" are scored on the val classes and serve to choose parameters;
 fits of part "all" learn from train and val classes and are scored on the unseen ones.
 """
 
@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-import latem
 from latem.datasets.dataset import ZeroShotDataset
 from latem.embeddings.table import ClassEmbeddings
 from latem.inspection.galleries import top_images
@@ -39,7 +38,7 @@ class Fit:
     split : str
     part : {"train", "all"}
     embeddings : tuple of str
-        Several are concatenated.
+        Several are joined by early fusion.
     model : str
     params : str
         JSON of the parameters.
@@ -63,9 +62,16 @@ class Fit:
         what = f"{self.dataset} {'+'.join(self.embeddings)}, {self.split}"
         return f"{self.model} on {what}" + (", to choose" if self.part == "train" else "")
 
-    def key(self, digests: Mapping[str, str]) -> str:
-        """Name of the result's file: changes with the training, its data, and latem's version."""
-        parts = [latem.__version__, digests[self.dataset], *map(str, self._tuple())]
+    def key(self, code: str, data: str) -> str:
+        """Name of the result's file.
+
+        Parameters
+        ----------
+        code, data : str
+            Digests of the code that decides a training and of the dataset; with others the
+            result gets another name.
+        """
+        parts = [code, data, *map(str, self._tuple())]
         digest = hashlib.blake2b("\n".join(parts).encode(), digest_size=10).hexdigest()
         return f"{self.dataset}-{self.split}-{self.part}-{'+'.join(self.embeddings)}-{digest}"
 
@@ -91,7 +97,7 @@ class Outcome:
     scores : ndarray of shape (n_images, n_classes) or None
         Of the unseen images, for combining models; standard split only.
     seconds : float
-        Processor time of the thread it ran in, which others on the machine do not lengthen.
+        Processor time of its thread, which does not grow if the machine is busy.
     """
 
     result: dict[str, Any]
@@ -117,13 +123,16 @@ def digest_dataset(dataset: ZeroShotDataset) -> str:
 
 
 def class_table(dataset: ZeroShotDataset, embeddings: tuple[str, ...]) -> ClassEmbeddings:
-    """Class table of the fit: one embedding, or several side by side, each of unit length."""
+    """Class table of a fit: one embedding, or several joined, for the classes that all describe."""
     first, *others = (dataset.embeddings[name] for name in embeddings)
     if not others:
         return first
     names = [name for name in first.names.tolist() if all(name in other for other in others)]
-    parts = [table.select(names).unit_vectors() for table in (first, *others)]
-    return ClassEmbeddings(names, np.concatenate(parts, axis=1), name="+".join(embeddings))
+    parts = []
+    for title, table in zip(embeddings, (first, *others), strict=True):
+        vectors = table.select(names).vectors
+        parts.append(ClassEmbeddings(names, vectors, name=title, columns=table.columns))
+    return parts[0].concat(*parts[1:])
 
 
 def run_fit(fit: Fit, dataset: ZeroShotDataset, *, n_threads: int | None = 1) -> Outcome:

@@ -1,4 +1,4 @@
-"""`reproduce`: every table and figure of the paper on the datasets that are there.
+"""`reproduce`: every table and figure of the paper on the datasets at hand.
 
 Trainings run side by side in threads and are kept one by one, so that an interrupted run
 continues; a training that several tables need is done once.
@@ -6,30 +6,30 @@ continues; a training that several tables need is done once.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from joblib import Parallel, delayed
 
 from latem import __version__
 from latem.core.messages import first_few
 from latem.core.run_folder import RunFolder
 from latem.core.threads import resolve_threads, single_threaded_blas
-from latem.datasets import random_class_splits, read_folder
 from latem.datasets.dataset import ZeroShotDataset
-from latem.experiments.cells import STANDARD, Cells
+from latem.experiments.cells import Cells
+from latem.experiments.code_digest import code_key
 from latem.experiments.estimate import reference_seconds
 from latem.experiments.fits import Fit, digest_dataset, run_fit
+from latem.experiments.inputs import find_datasets, picture_folders
+from latem.experiments.plan import Plan, plan
 from latem.experiments.store import Store
 from latem.experiments.summary import rows_of, summarise
-from latem.experiments.tables import PaperTable, Recipe, read_datasets, read_recipes, read_tables
+from latem.experiments.tables import PaperTable, read_protocols
 from latem.report import write_report
 
 Progress = Callable[[int, int, str], None]
@@ -48,8 +48,8 @@ class Reproduction:
     seconds : float
         Wall time of this run.
     ratio : float or None
-        Processor time of plain NumPy for the same SGD trainings, estimated, over that which they
-        took, one thread each; None if there were none.
+        Estimated processor time of plain NumPy for the same SGD trainings, divided by the time
+        that they took, with one thread each; None if there were none.
     """
 
     summary: dict[str, Any]
@@ -92,47 +92,46 @@ def reproduce(
         Folders with the pictures of a dataset, for galleries.
     select_learning_rate : bool
         Whether LatEm's step size is chosen on the val classes of the standard split instead of
-        being the paper's for the dataset. For other features than the paper's it always is.
+        being the paper's for the dataset. If the features are not the paper's, it always is.
     n_epochs : int, optional
-        Other number of passes than the paper's 150, for a quick look.
+        Number of passes, if not the paper's 150: fewer give a quick look.
     progress : callable, optional
-        Called with (trainings done, trainings known of, what was trained).
+        Called with (trainings done, trainings known so far, what was trained).
     """
     start = time.perf_counter()
-    wanted = _wanted_tables(tables)
-    datasets, absent, places = _find_datasets(Path(data), folders or {}, wanted)
+    protocols = read_protocols()
+    if n_epochs is not None:
+        protocols = protocols.with_epochs(n_epochs)
+    paper = protocols.datasets
+    wanted = _wanted_tables(protocols.tables, tables)
+    found = find_datasets(Path(data), folders or {}, wanted, paper)
+    datasets, places = found.datasets, found.places
     if not datasets:
+        reasons = "; ".join(found.absent.values())
         raise FileNotFoundError(
-            f"None of the paper's datasets is here: {'; '.join(absent.values())}. Dataset folders "
-            f"are described in docs/own-data.md."
+            f"None of the paper's datasets is here: {reasons}. Dataset folders are "
+            f"described in docs/own-data.md."
         )
     run = RunFolder(out)
     digests = {key: digest_dataset(dataset) for key, dataset in datasets.items()}
-    store = Store(run.file("cells"), digests)
-    recipes = _recipes(n_epochs)
-    paper = read_datasets()
+    code, code_note = code_key()
+    remarks = [*found.notes, *filter(None, [code_note])]
+    store = Store(run.file("cells"), digests, code)
     chosen = {
         key
         for key, place in places.items()
         if select_learning_rate or place.name in paper[key].other_features
     }
-    cells = Cells(datasets, paper, recipes, store, seed, absent, chosen)
-    shown = _picture_folders(places, pictures or {})
+    cells = Cells(datasets, protocols, store, seed, found.absent, chosen)
+    shown = picture_folders(places, pictures or {})
     n_trained = 0
-    while True:
-        cells.forget()
-        summary = summarise(cells, wanted, shown)
-        missing = list(cells.missing)
-        if not missing:
-            break
-        n_trained += len(missing)
-        done = len(cells.used) - len(missing)
-        _train(
-            missing, datasets, store, n_jobs, done, len(cells.used) + len(cells.waiting), progress
-        )
-    summary = {**_head(cells, wanted, seed, n_epochs), **summary}
+    while (planned := plan(cells, wanted)).missing:
+        _train(planned, datasets, store, n_jobs, progress)
+        n_trained += len(planned.missing)
+    n_kept = len(planned.used) - n_trained
+    summary = {**_head(cells, wanted, seed, n_epochs, remarks), **summarise(cells, wanted, shown)}
     _write_results(run, summary)
-    ratio = _ratio(cells)
+    ratio = _ratio(planned.used, store)
     seconds = time.perf_counter() - start
     run.finish(
         {
@@ -141,151 +140,60 @@ def reproduce(
             "data": {key: str(path) for key, path in places.items()},
             "seed": seed,
             "trained": n_trained,
-            "kept": len(cells.used) - n_trained,
+            "kept": n_kept,
             "seconds": round(seconds, 1),
             "ratio_to_numpy": None if ratio is None else round(ratio, 1),
         }
     )
-    return Reproduction(summary, n_trained, len(cells.used) - n_trained, seconds, ratio)
+    return Reproduction(summary, n_trained, n_kept, seconds, ratio)
 
 
-def _wanted_tables(names: Sequence[str]) -> dict[str, PaperTable]:
-    known = read_tables()
-    odd = [name for name in names if name not in known]
-    if odd:
-        raise ValueError(f"The paper has no {first_few(odd)} here; there are {', '.join(known)}.")
+def _wanted_tables(known: Mapping[str, PaperTable], names: Sequence[str]) -> dict[str, PaperTable]:
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(
+            f"The paper has no {first_few(unknown)} here; there are {', '.join(known)}."
+        )
     return {name: table for name, table in known.items() if not names or name in names}
 
 
-def _find_datasets(
-    data: Path, folders: Mapping[str, str | PathLike[str]], tables: Mapping[str, PaperTable]
-) -> tuple[dict[str, ZeroShotDataset], dict[str, str], dict[str, Path]]:
-    """Datasets that are there, why others are not, and where they are."""
-    paper = read_datasets()
-    odd = [key for key in folders if key not in paper]
-    if odd:
-        raise ValueError(f"The paper has no dataset {first_few(odd)}; it has {', '.join(paper)}.")
-    needed = {column.dataset for table in tables.values() for column in table.columns}
-    needed |= {str(t.more["dataset"]) for t in tables.values() if "dataset" in t.more}
-    if any(table.kind == "statistics" for table in tables.values()):
-        needed |= set(paper)
-    datasets, absent, places = {}, {}, {}
-    for key, entry in paper.items():
-        if key not in needed:
-            continue
-        names = [str(folders[key])] if key in folders else [str(data / n) for n in entry.folders]
-        found = [Path(name) for name in names if (Path(name) / "dataset.toml").is_file()]
-        if not found:
-            if key in folders:
-                raise FileNotFoundError(f"{folders[key]} is not a dataset folder.")
-            absent[key] = f"no {key} in {data} (looked for {', '.join(entry.folders)})"
-            continue
-        dataset = read_folder(found[0])
-        reason = _unsuitable(dataset)
-        if reason:
-            absent[key] = f"{key} in {found[0]} {reason}"
-            continue
-        places[key] = found[0]
-        datasets[key] = _with_five_splits(dataset)
-    return datasets, absent, places
-
-
-def _unsuitable(dataset: ZeroShotDataset) -> str:
-    """Why the paper's protocol cannot be run on a dataset, or an empty text."""
-    if STANDARD not in dataset.splits:
-        return f"has no split {STANDARD!r}"
-    for name, split in dataset.splits.items():
-        if name != STANDARD and not name.startswith("random"):
-            continue
-        for part, classes in (("train", split.train), ("val", split.val), ("test", split.test)):
-            if len(np.unique(dataset.labels[dataset.rows(classes)])) < 2:
-                return f"has fewer than two {part} classes with images in its split {name!r}"
-    return ""
-
-
-def _with_five_splits(dataset: ZeroShotDataset) -> ZeroShotDataset:
-    """The dataset with four random splits besides its standard one; those it has are kept."""
-    standard = dataset.split(STANDARD)
-    have = [name for name in dataset.splits if name.startswith("random")]
-    if len(have) >= 4:
-        return dataset
-    sizes = len(standard.train), len(standard.val), len(standard.test)
-    drawn = random_class_splits(standard.train + standard.val + standard.test, sizes, n=4)
-    free = [name for name in (f"random{i}" for i in range(1, 9)) if name not in have]
-    extra = dict(zip(free, drawn[: 4 - len(have)], strict=False))
-    return dataclasses.replace(dataset, splits={**dataset.splits, **extra})
-
-
-def _recipes(n_epochs: int | None) -> dict[str, Recipe]:
-    recipes = {}
-    for name, recipe in read_recipes().items():
-        params, tune = dict(recipe.params), dict(recipe.tune)
-        if n_epochs is not None:
-            if "n_epochs" in params:
-                params["n_epochs"] = n_epochs
-            if "n_epochs" in tune:
-                tune["n_epochs"] = sorted({min(n, n_epochs) for n in tune["n_epochs"]})
-        recipes[name] = dataclasses.replace(recipe, params=params, tune=tune)
-    return recipes
-
-
-def _picture_folders(
-    places: Mapping[str, Path], given: Mapping[str, str | PathLike[str]]
-) -> dict[str, Path]:
-    """Folders of pictures: as given, in the dataset folder, or thumbnails beside it."""
-    found = {}
-    for key, place in places.items():
-        if key in given:
-            if not Path(given[key]).is_dir():
-                raise FileNotFoundError(f"There is no folder {given[key]} with pictures of {key}.")
-            found[key] = Path(given[key])
-            continue
-        for folder in (place / "images", place.with_name(f"{place.name}_thumbs")):
-            if folder.is_dir():
-                found[key] = folder
-                break
-    return found
-
-
 def _train(
-    missing: list[Fit],
+    planned: Plan,
     datasets: Mapping[str, ZeroShotDataset],
     store: Store,
     n_jobs: int | None,
-    done: int,
-    total: int,
     progress: Progress | None,
 ) -> None:
-    """Do some trainings, the longest first."""
+    """Do the missing trainings of a plan, the longest first."""
 
     def cost(fit: Fit) -> float:
         params = json.loads(fit.params)
         images = len(datasets[fit.dataset].labels)
         return -images * (4 + params.get("n_maps", 1)) * (1 if fit.part == "all" else 0.7)
 
-    finished = done
+    finished = len(planned.used) - len(planned.missing)
 
     def work(fit: Fit) -> Fit:
         store.put(fit, run_fit(fit, datasets[fit.dataset]))
         return fit
 
     if progress is not None:
-        progress(finished, total, "")
+        progress(finished, planned.n_known, "")
     with single_threaded_blas():
         results = Parallel(
             resolve_threads(n_jobs), backend="threading", return_as="generator_unordered"
-        )(delayed(work)(fit) for fit in sorted(missing, key=cost))
+        )(delayed(work)(fit) for fit in sorted(planned.missing, key=cost))
         for fit in results:
             finished += 1
             if progress is not None:
-                progress(finished, total, str(fit))
+                progress(finished, planned.n_known, str(fit))
 
 
-def _ratio(cells: Cells) -> float | None:
-    """Estimated time of plain NumPy over ours, for all SGD trainings of the run."""
+def _ratio(fits: Iterable[Fit], store: Store) -> float | None:
+    """Estimated time of plain NumPy divided by ours, for all SGD trainings of the run."""
     costs, ours = [], 0.0
-    for fit in cells.used:
-        outcome = cells.store.get(fit)
+    for fit in fits:
+        outcome = store.get(fit)
         if outcome is not None and "cost" in outcome.result:
             costs.append({**outcome.result["cost"], "model": fit.model})
             ours += outcome.seconds
@@ -293,13 +201,18 @@ def _ratio(cells: Cells) -> float | None:
 
 
 def _head(
-    cells: Cells, tables: Mapping[str, PaperTable], seed: int, n_epochs: int | None
+    cells: Cells,
+    tables: Mapping[str, PaperTable],
+    seed: int,
+    n_epochs: int | None,
+    remarks: Sequence[str],
 ) -> dict[str, Any]:
     """Title, remarks and settings of the report."""
     steps = []
     for key in cells.datasets:
-        own = "chosen on val classes" if key in cells.choose_step else "Sec. 5"
-        steps.append(f"{key} {cells.learning_rate(key, n_epochs or 150)!s} ({own})")
+        step = cells.learning_rate(key, n_epochs or 150)
+        source = "chosen on val classes" if key in cells.choose_step else "Sec. 5"
+        steps.append(f"{key} not needed here" if step is None else f"{key} {step} ({source})")
     notes = [f"{key}: {reason}." for key, reason in cells.absent.items()]
     for key, data in cells.datasets.items():
         if data.info.get("features"):
@@ -310,7 +223,7 @@ def _head(
         "title": "Latent Embeddings for Zero-shot Classification, reproduced",
         "subtitle": "Tables and figures of Xian et al., CVPR 2016: our numbers beside the paper's",
         "version": __version__,
-        "notes": notes,
+        "notes": [*notes, *remarks],
         "settings": {
             "Measure": "mean per-class top-1 accuracy on unseen classes, in percent",
             "Choices": "numbers of maps, steps and all else on val classes only; final models "

@@ -25,12 +25,15 @@ class Store:
     folder : path
         Made if it does not exist.
     digests : dict of str to str
-        Digest of each dataset: results of other data are not taken for these.
+        Digest of each dataset: results from other data are not used.
+    code : str
+        Digest of the code: results of other code are not used.
     """
 
-    def __init__(self, folder: Path, digests: Mapping[str, str]):
+    def __init__(self, folder: Path, digests: Mapping[str, str], code: str):
         self.folder = folder
         self.digests = digests
+        self.code = code
         folder.mkdir(parents=True, exist_ok=True)
         self._known: dict[Fit, Outcome] = {}
         self._lock = threading.Lock()
@@ -45,13 +48,13 @@ class Store:
         try:
             outcome = self._read(fit)
         except (OSError, ValueError, EOFError):
-            return None  # damaged or half there: it is trained again
+            return None  # damaged or incomplete: it is trained again
         with self._lock:
             self._known[fit] = outcome
         return outcome
 
     def _read(self, fit: Fit) -> Outcome:
-        """Outcome from its files; an error if they are not all there and whole."""
+        """Outcome from its files; an error if one is missing or damaged."""
         content = json.loads(self._path(fit, ".json").read_text(encoding="utf-8"))
         if not isinstance(content, dict) or "accuracy" not in content:
             raise ValueError("not a result")
@@ -71,4 +74,4 @@ class Store:
             self._known[fit] = outcome
 
     def _path(self, fit: Fit, suffix: str) -> Path:
-        return self.folder / f"{fit.key(self.digests)}{suffix}"
+        return self.folder / f"{fit.key(self.code, self.digests[fit.dataset])}{suffix}"

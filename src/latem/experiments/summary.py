@@ -10,10 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from latem.experiments.cells import STANDARD, Cells, Number
-from latem.experiments.tables import PaperTable
+from latem.experiments.cells import Cells, Number
+from latem.experiments.tables import LATEM, STANDARD, Entry, PaperTable, detail_entries
 from latem.inspection.galleries import picture_path
 
 _COUNTS = (
@@ -25,14 +23,14 @@ _COUNTS = (
 def summarise(
     cells: Cells, tables: Mapping[str, PaperTable], pictures: Mapping[str, Path]
 ) -> dict[str, Any]:
-    """Everything that can be said from the trainings done so far.
+    """Our numbers beside the paper's, from finished trainings; one that is missing is an error.
 
     Parameters
     ----------
     cells : Cells
-        Notes what is missing.
+        With all trainings done that `plan` names for these tables.
     tables : dict of str to PaperTable
-        Those that are wanted.
+        The tables to summarise.
     pictures : dict of str to path
         Folders of pictures by dataset, for galleries.
     """
@@ -54,21 +52,9 @@ def summarise(
             summary["curves"].append(_curve(cells, table))
         else:
             summary["galleries"] += _galleries(cells, table, pictures)
-    for recipe in ("LatEm, pruned", "LatEm"):
-        for key, name in _standard_pairs(tables, recipe):
-            _add_details(summary, cells, key, name, recipe)
+    for entry in detail_entries(tables):
+        _add_details(summary, cells, entry)
     return summary
-
-
-def _standard_pairs(tables: Mapping[str, PaperTable], recipe: str) -> list[tuple[str, str]]:
-    """Datasets and single embeddings for which a recipe's model on the standard split is wanted."""
-    pairs: dict[tuple[str, str], None] = {}
-    for table in tables.values():
-        for column in table.columns:
-            for row in table.rows:
-                if column.recipe == recipe and len(row.embeddings) == 1:
-                    pairs[column.dataset, row.embeddings[0]] = None
-    return list(pairs)
 
 
 def _dataset(key: str, data: Any) -> dict[str, Any]:
@@ -102,14 +88,14 @@ def _cell(number: Number, paper: float | None) -> dict[str, Any]:
 def _statistics(cells: Cells, table: PaperTable) -> dict[str, Any]:
     published = table.more["published"]
     lines = []
-    for key, counts in published.items():
+    for key, paper in published.items():
         reason = cells.lacking(key, ())
-        own: dict[str, float] = {}
+        counted: dict[str, float] = {}
         if not reason:
             data = cells.datasets[key]
             split = data.split(STANDARD)
             seen, unseen = split.train + split.val, split.test
-            own = {
+            counted = {
                 "images": len(data.rows(seen + unseen)),
                 "classes": len(seen + unseen),
                 "seen_images": len(data.rows(seen)),
@@ -120,8 +106,8 @@ def _statistics(cells: Cells, table: PaperTable) -> dict[str, Any]:
         lines.append(
             [
                 _cell(
-                    Number(skipped=True, note=reason) if reason else Number(float(own[name])),
-                    float(counts[name]),
+                    Number(skipped=True, note=reason) if reason else Number(float(counted[name])),
+                    float(paper[name]),
                 )
                 for name, _ in _COUNTS
             ]
@@ -135,18 +121,12 @@ def _grid(cells: Cells, table: PaperTable) -> dict[str, Any]:
     for row in table.rows:
         line = []
         for column in table.columns:
-            paper = column.published.get(row.name)
-            if paper is None:  # a cell that the paper does not have
+            entry = table.cell(row, column)
+            if entry is None:
                 line.append(_cell(Number(), None))
                 continue
-            if table.kind == "maps":
-                number = cells.maps(column.dataset, column.recipe, row.embeddings)
-            else:
-                fusion = column.fusion or row.fusion
-                number = cells.accuracy(
-                    column.dataset, column.recipe, row.embeddings, fusion, table.splits
-                )
-            line.append(_cell(number, float(paper)))
+            number = cells.maps(entry) if table.kind == "maps" else cells.accuracy(entry)
+            line.append(_cell(number, float(column.published[row.name])))
         lines.append(line)
     titles = [[column.dataset, column.name] for column in table.columns]
     unit, digits = ("", 0) if table.kind == "maps" else ("%", 1)
@@ -178,27 +158,15 @@ def _table(
 
 
 def _curve(cells: Cells, table: PaperTable) -> dict[str, Any]:
-    dataset, recipe = table.more["dataset"], table.more["recipe"]
+    dataset = table.more["dataset"]
     series, skipped = [], []
     for name in table.more["embeddings"]:
         reason = cells.lacking(dataset, (name,))
         if reason:
             skipped.append(f"{name} {reason}")
             continue
-        means: list[float | None] = []
-        errors: list[float | None] = []
-        for n_maps in table.more["n_maps"]:
-            outcomes = [
-                cells.final(dataset, recipe, (name,), split, n_maps=n_maps)
-                for split in cells.splits(dataset)
-            ]
-            values = [100 * o.result["accuracy"] for o in outcomes if o is not None]
-            if len(values) < len(outcomes):
-                means.append(None)
-                errors.append(None)
-            else:
-                means.append(float(np.mean(values)))
-                errors.append(float(np.std(values, ddof=1) / np.sqrt(len(values))))
+        numbers = [cells.accuracy(table.point(name, n_maps)) for n_maps in table.more["n_maps"]]
+        means, errors = [n.value for n in numbers], [n.error for n in numbers]
         series.append({"name": name, "mean": means, "error": errors})
     return {
         "id": table.id,
@@ -206,7 +174,7 @@ def _curve(cells: Cells, table: PaperTable) -> dict[str, Any]:
         "caption": table.caption,
         "x_title": "number of maps K",
         "y_title": "mean per-class accuracy (%)",
-        "x": table.more["n_maps"],
+        "x": list(table.more["n_maps"]),
         "series": series,
         "skipped": skipped,
     }
@@ -221,17 +189,16 @@ def _galleries(
         if cells.lacking(dataset, (name,)):
             continue
         for column in table.columns:
-            outcome = cells.final(dataset, column.recipe, (name,), STANDARD)
-            if outcome is None:
-                continue
-            usage = outcome.result["map_usage"][-1]
+            (wanted,) = cells.models(table.gallery(name, column))
+            result = cells.final(wanted).result
+            usage = result["map_usage"][-1]
             maps = []
-            for number, images in enumerate(outcome.result["top_images"]):
+            for number, images in enumerate(result["top_images"]):
                 shown = [
                     {**image, "path": picture_path(pictures.get(dataset), image["name"])}
                     for image in images
                 ]
-                share = usage[number] if len(usage) == len(outcome.result["top_images"]) else None
+                share = usage[number] if len(usage) == len(result["top_images"]) else None
                 maps.append({"number": number, "share": share, "images": shown})
             galleries.append(
                 {
@@ -244,21 +211,17 @@ def _galleries(
     return galleries
 
 
-def _add_details(
-    summary: dict[str, Any], cells: Cells, dataset: str, embedding: str, recipe: str
-) -> None:
+def _add_details(summary: dict[str, Any], cells: Cells, entry: Entry) -> None:
     """Usage of the maps over time, per-class accuracy and confusions of one model."""
-    if cells.lacking(dataset, (embedding,)):
+    if cells.lacking(entry.dataset, entry.embeddings):
         return
-    outcome = cells.final(dataset, recipe, (embedding,), STANDARD)
-    if outcome is None:
-        return
-    result = outcome.result
-    title = f"{dataset}, {embedding}, {recipe}"
+    (wanted,) = cells.models(entry)
+    result = cells.final(wanted).result
+    title = f"{entry.dataset}, {entry.embeddings[0]}, {entry.recipe}"
     summary["usage"].append(
         {"title": title, "n_maps": result["maps_by_epoch"], "map_usage": result["map_usage"]}
     )
-    if recipe == "LatEm":
+    if entry.recipe == LATEM:
         summary["per_class"].append({"title": title, "accuracies": result["per_class"]})
         summary["confusion"].append(
             {
