@@ -1,7 +1,7 @@
 """Every registered model with parameters small enough for tests."""
 
 import latem
-from latem.models import rows
+from latem.models import model_rows
 
 QUICK = {  # what makes a model quick; models that are quick already need no entry
     "LatEm": {"n_maps": 2, "n_epochs": 5, "random_state": 0},
@@ -13,7 +13,9 @@ QUICK = {  # what makes a model quick; models that are quick already need no ent
     "CMT": {"n_hidden": 5, "max_iter": 15, "random_state": 0},
     "LatEmCV": {"n_maps": (1, 2), "learning_rate": (0.1,), "n_epochs": 5, "random_state": 0},
 }
-SINGLE = sorted(row.name for row in rows.rows() if row.name not in ("HeldOutSearch", "LateFusion"))
+SINGLE = sorted(
+    row.name for row in model_rows.rows() if row.name not in ("HeldOutSearch", "LateFusion")
+)
 EVERY = [*SINGLE, "HeldOutSearch", "LateFusion"]
 
 
@@ -25,7 +27,7 @@ def make(name, table, dtype="float64"):
     if name == "LateFusion":
         members = [(kind, make(kind, table, dtype)) for kind in ("ESZSL", "CCA")]
         return latem.LateFusion(members, weights=[2, 1], standardize=True)
-    return rows.find(name).load()(table, dtype=dtype, **QUICK.get(name, {}))
+    return model_rows.find(name).load()(table, dtype=dtype, **QUICK.get(name, {}))
 
 
 def with_table(model, table):

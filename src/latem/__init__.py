@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from latem.core.version import __version__
+from latem.models.model_rows import ModelRow, own_rows, register
 from latem.models.registry import MODELS
-from latem.models.rows import ModelRow, own_rows, register
 
 if TYPE_CHECKING:
     from latem.core.storage import FileFormatError

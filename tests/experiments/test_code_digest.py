@@ -20,7 +20,7 @@ from latem.experiments.code_digest import (
 )
 from latem.experiments.fits import Fit, run_fit
 from latem.experiments.tables import read_protocols
-from latem.models import registry
+from latem.models import model_rows
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_imports_are_followed_wherever_they_stand(copy, line, followed):
 
 def test_every_registered_model_is_followed():
     names = {module.name for module in deciding_modules()}
-    ours = {row.module for row in registry.own_rows() if row.module.startswith("latem.")}
+    ours = {row.module for row in model_rows.own_rows() if row.module.startswith("latem.")}
     assert ours <= names
     assert {"latem.models.sgd.kernels", "latem.models.sgd.dense_kernels"} <= names
     models = {f"latem.models.{path.stem}" for path in (FOLDER / "models").glob("[!_]*.py")}

@@ -15,7 +15,7 @@ import latem
 from latem import ESZSL, FileFormatError, HeldOutSearch, LateFusion, ModelRow, make_latent_world
 from latem.cli import app
 from latem.datasets import write_folder
-from latem.models import rows
+from latem.models import model_rows
 from latem.models.registry import MODELS
 from latem.models.table_model import TableClassifier
 from latem.selection import GRIDS
@@ -32,7 +32,7 @@ def world():
 @pytest.fixture
 def registry(monkeypatch):
     """Rows that are added are gone after the test."""
-    monkeypatch.setattr(rows, "_ROWS", dict(rows._ROWS))
+    monkeypatch.setattr(model_rows, "_ROWS", dict(model_rows._ROWS))
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_every_row_leads_to_its_class_and_back():
         assert getattr(latem, row.name) is kind
         assert set(row.grid) <= set(kind([]).get_params(deep=False))
         assert row.name in latem.__all__
-    assert {row.name for row in rows.own_rows()} - {row.name for row in MODELS} == {
+    assert {row.name for row in model_rows.own_rows()} - {row.name for row in MODELS} == {
         "HeldOutSearch",
         "LatEmCV",
     }
@@ -72,19 +72,19 @@ def test_all_models_of_the_room_have_a_row():
                 continue
             concrete = not getattr(kind, "__abstractmethods__", True)
             if issubclass(kind, TableClassifier) and concrete and not name.startswith("_"):
-                assert rows.find(name).module == module.__name__
+                assert model_rows.find(name).module == module.__name__
 
 
 def test_public_names_of_type_checkers_are_those_of_the_registry():
     text = (REPOSITORY / "src" / "latem" / "__init__.py").read_text(encoding="utf-8")
     listed = text[text.index("if TYPE_CHECKING") : text.index("for _row")]
-    for row in rows.own_rows():
+    for row in model_rows.own_rows():
         assert re.search(rf"\b{row.name}\b", listed), row.name
         assert f'"{row.name}"' in text
 
 
 def test_the_usual_grids_are_the_registry_s():
-    assert GRIDS["ESZSL"] is rows.find("ESZSL").grid
+    assert GRIDS["ESZSL"] is model_rows.find("ESZSL").grid
     assert "LateFusion" not in GRIDS
     assert set(GRIDS) == {row.name for row in MODELS if row.grid}
     assert len(GRIDS) == len(list(GRIDS))
@@ -145,7 +145,7 @@ def test_maps_of_a_row_make_explanations(stranger, world):
 def test_an_unregistered_model_says_so(world, tmp_path, stranger, monkeypatch):
     model = stranger(world.embeddings["att"]).fit(*world.training())
     model.save(tmp_path / "m")
-    monkeypatch.delitem(rows._ROWS, "NearestMean")
+    monkeypatch.delitem(model_rows._ROWS, "NearestMean")
     with pytest.raises(
         FileFormatError, match="'NearestMean', which is not registered here; import"
     ):
@@ -190,10 +190,10 @@ def test_a_model_of_an_installed_package_is_found_by_its_entry_point(world, tmp_
             assert "strange_models" not in sys.modules
             model = latem.load(sys.argv[2])
             assert type(model).__module__ == "strange_models"
-            from latem.models import rows
+            from latem.models import model_rows
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                names = [row.name for row in rows.rows()]
+                names = [row.name for row in model_rows.rows()]
             assert "NearestMean" in names and "Broken" not in names
             assert "'Broken' of an installed package cannot be used" in str(caught[0].message)
             from latem.selection import GRIDS

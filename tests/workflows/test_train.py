@@ -15,7 +15,7 @@ import latem
 from latem import ClassEmbeddings, LatEmCV, Split, make_latent_world, write_folder
 from latem.cli import app
 from latem.features import read_picture
-from latem.models import rows
+from latem.models import model_rows
 from latem.workflows.name_pictures import name_pictures
 from latem.workflows.train import check_kind, train_model
 
@@ -63,7 +63,7 @@ def test_baselines_too(world, kind):
 
 
 def test_every_model_on_the_command_line_can_be_asked_for():
-    offered = [row.name for row in rows.rows() if row.on_command_line]
+    offered = [row.name for row in model_rows.rows() if row.on_command_line]
     assert {"LatEm", "ESZSL", "DAP"} < set(offered)
     for name in offered:
         check_kind(name, None)

@@ -21,7 +21,7 @@ from latem.experiments.five_splits import five_names
 from latem.experiments.store import Store
 from latem.experiments.tables import FIVE, LATE, STANDARD, Entry, Protocols
 from latem.metrics import mean_class_accuracy
-from latem.models import registry
+from latem.models import model_rows
 from latem.models.ranking import RankingModel
 
 STEPS = [0.001, 0.01, 0.1, 1.0]
@@ -307,7 +307,7 @@ class Cells:
 
 
 def _is_ranking(model: str) -> bool:
-    return issubclass(registry.find(model).load(), RankingModel)
+    return issubclass(model_rows.find(model).load(), RankingModel)
 
 
 def _chosen(outcome: Outcome) -> str:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from latem import __version__
-from latem.models import registry
+from latem.core.version import __version__
+from latem.models import model_rows
 
 PACKAGE = "latem"
 FOLDER = Path(__file__).parents[1]
@@ -83,7 +83,7 @@ def code_key(folder: Path = FOLDER) -> tuple[str, str]:
 
 def deciding_modules(folder: Path = FOLDER) -> list[Module]:
     """Modules that a training depends on, sorted by name."""
-    models = [row.module for row in registry.own_rows() if _is_inside(row.module)]
+    models = [row.module for row in model_rows.own_rows() if _is_inside(row.module)]
     found: dict[str, Module] = {}
     names = [*models, START]
     while names:

@@ -20,7 +20,7 @@ from latem.datasets.dataset import ZeroShotDataset
 from latem.embeddings.table import ClassEmbeddings
 from latem.inspection.galleries import top_images
 from latem.metrics import confusion_matrix, mean_class_accuracy, per_class_accuracy
-from latem.models import rows
+from latem.models import model_rows
 from latem.models.ranking import RankingModel
 from latem.models.sgd.best_epoch import EpochScores
 
@@ -197,7 +197,7 @@ def make_model(
         params["cv"] = list(val)
     if params.get("feature_scaling") == "none":
         params["feature_scaling"] = None
-    model = rows.find(fit.model).load()(table, **params)
+    model = model_rows.find(fit.model).load()(table, **params)
     if "random_state" in model.get_params():
         model.set_params(random_state=fit.seed)
     return model

@@ -16,10 +16,10 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from latem import __version__
 from latem.core.messages import first_few
 from latem.core.run_folder import RunFolder
 from latem.core.threads import resolve_threads, single_threaded_blas
+from latem.core.version import __version__
 from latem.datasets.dataset import ZeroShotDataset
 from latem.experiments.cells import Cells
 from latem.experiments.code_digest import code_key

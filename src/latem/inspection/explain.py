@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latem.core.arrays import unit_rows
 from latem.core.storage import atomic_path
-from latem.models import rows
+from latem.models import model_rows
 from latem.models.table_model import TableClassifier
 
 _LONGEST = 44  # letters of a name in a plot
@@ -223,9 +223,9 @@ def inner_model(model: Any) -> Any:
 
 def _maps(model: Any) -> np.ndarray:
     """Bilinear maps of a model, (n_maps, n_features, n_dimensions), in float64."""
-    row = rows.row_of(model)
+    row = model_rows.row_of(model)
     if row is None or row.maps is None:
-        explained = ", ".join(row.name for row in rows.rows() if row.maps is not None)
+        explained = ", ".join(row.name for row in model_rows.rows() if row.maps is not None)
         raise TypeError(
             f"{type(model).__name__} does not add up its scores over the dimensions of the class "
             f"vector; explanations are for {explained}."

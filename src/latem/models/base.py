@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from latem.core import storage
 from latem.metrics import mean_class_accuracy
-from latem.models import rows
+from latem.models import model_rows
 from latem.models.probabilities import ProbabilityMixin
 
 
@@ -202,7 +202,7 @@ class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metac
         """Write the fitted model to one `.safetensors` file, atomically; see `latem.load`."""
         check_is_fitted(self)
         kind = type(self)
-        row = rows.row_of(self)
+        row = model_rows.row_of(self)
         if row is None or row.name != kind.__name__:
             raise TypeError(
                 f"{kind.__name__} is not registered, so its file could not be opened again; call "

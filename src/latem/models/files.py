@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from latem.core import storage
-from latem.models import rows
+from latem.models import model_rows
 from latem.models.base import ZeroShotClassifier
 
 
@@ -56,9 +56,9 @@ def unpack(tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> ZeroShotClas
     """Model from the content of a file; only registered models are known by name."""
     name = meta["model"]
     try:
-        row = rows.find(name)
+        row = model_rows.find(name)
     except (KeyError, TypeError):  # TypeError: not even a name
-        known = ", ".join(row.name for row in rows.own_rows())
+        known = ", ".join(row.name for row in model_rows.own_rows())
         raise UnknownModelError(
             f"holds a model called {name!r}, which is not registered here; import or install the "
             f"package that it comes from, or call latem.register with its class. Registered are "

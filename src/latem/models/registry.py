@@ -5,7 +5,7 @@ shared tests read it. Nothing heavy is imported here: a model's module is, when 
 asked for. `docs/adding-a-model.md` shows how to add one.
 """
 
-from latem.models.rows import ModelRow
+from latem.models.model_rows import ModelRow
 
 _EPOCHS = (5, 10, 20, 50, 100, 150)
 _STEPS = (0.001, 0.01, 0.1, 1.0)

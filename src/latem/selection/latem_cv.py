@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from latem.core.validation import Interval, StrOptions
 from latem.metrics import mean_class_accuracy
-from latem.models import rows
+from latem.models import model_rows
 from latem.models.latem import LatEm
 from latem.models.normal_equations import NormalEquations
 from latem.models.scaling import Scaling
@@ -20,7 +20,7 @@ from latem.models.table_model import TableClassifier
 from latem.selection.search import FoldData, Search
 
 PRESETS: Mapping[str, Mapping[str, Sequence[Any]]] = {  # what is tried in each
-    "paper": {**rows.find("LatEm").grid, "n_epochs": (150,)},
+    "paper": {**model_rows.find("LatEm").grid, "n_epochs": (150,)},
     "tuned": {"n_maps": (1,), "learning_rate": (0.03,), "n_epochs": (2, 6)},
 }
 _SHARED = (

@@ -14,7 +14,7 @@ import numpy as np
 
 from latem.core.messages import first_few
 from latem.datasets.dataset import ZeroShotDataset
-from latem.models import rows
+from latem.models import model_rows
 from latem.selection import HeldOutSearch, LatEmCV
 from latem.selection.latem_cv import PRESETS
 from latem.selection.search import Search
@@ -114,7 +114,7 @@ def train_model(
 
 def check_kind(kind: str, preset: str | None) -> None:
     """Refuse a model that the command line does not offer, or a preset that it does not have."""
-    offered = [row.name for row in rows.rows() if row.on_command_line]
+    offered = [row.name for row in model_rows.rows() if row.on_command_line]
     if kind not in offered:
         raise ValueError(f"There is no model {kind!r}; there are {', '.join(offered)}.")
     if preset is not None and (kind != "LatEm" or preset not in PRESETS):
@@ -153,7 +153,7 @@ def _model(
     dataset: ZeroShotDataset, embedding: str, kind: str, given: dict[str, Any], seed: int
 ) -> Any:
     """Unfitted model with what is given."""
-    model = rows.find(kind).load()(dataset.embeddings[embedding])
+    model = model_rows.find(kind).load()(dataset.embeddings[embedding])
     known = model.get_params(deep=False)
     odd = [name for name in given if name not in known]
     if odd:
@@ -175,7 +175,7 @@ def _search(
             )
         listed: dict[str, Any] = {name: [value] for name, value in given.items()}
         return LatEmCV(model.class_embeddings, preset="tuned", **listed, **how)
-    usual = rows.find(kind).grid
+    usual = model_rows.find(kind).grid
     grid = {name: values for name, values in usual.items() if name not in given}
     return HeldOutSearch(model, grid, **how) if grid else None
 

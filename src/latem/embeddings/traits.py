@@ -1,0 +1,476 @@
+"""Trait tables as people have them: units that differ, categories, several values in a cell, gaps.
+
+A `TraitEncoding` turns such a table into numbers and remembers how, so that a class described
+later is treated alike. Numbers on one scale (percentages, word vectors) stay as they are. What is
+not on that scale is brought to it: every other trait gets the same spread as a typical number,
+however many columns it takes. A gap becomes the mean, which speaks neither for nor against a class.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder, OrdinalEncoder
+
+from latem.core.messages import first_few
+
+MISSING = frozenset({"", "-", "–", "?", "na", "n/a", "nan", "none", "null", "unknown"})
+SCALES = (  # words that have an order, from least to most
+    ("tiny", "very small", "small", "medium", "large", "very large", "huge"),
+    ("very low", "low", "medium", "moderate", "high", "very high"),
+    ("very short", "short", "medium", "long", "very long"),
+    ("thin", "medium", "thick"),
+    ("light", "medium", "heavy"),
+    ("weak", "medium", "strong"),
+    ("slow", "medium", "fast"),
+    ("never", "rarely", "sometimes", "often", "always"),
+    ("no", "few", "some", "many"),
+    ("absent", "rare", "uncommon", "occasional", "common", "abundant"),
+)
+_YES = frozenset({"yes", "y", "true", "t", "ja", "oui", "si", "sí", "x", "✓"})
+_NO = frozenset({"no", "n", "false", "f", "nein", "non"})
+_SEPARATORS = (";", "|", ",", "/")
+_FAR = 10.0  # times the typical spread: such a column is in another unit
+_FEWEST_ALIKE = 8  # columns that make a scale of their own
+_MOSTLY = 0.8  # share of numbers above which a word among them is a slip
+_DECIMAL_COMMA = re.compile(r"[-+]?\d+(,\d+)?")
+_WITH_UNIT = re.compile(r"([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([^\d\s].*)")
+
+
+@dataclass(frozen=True)
+class Trait:
+    """How one column of the raw table becomes numbers.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "ordered", "category", "several", "left out"}
+    values : tuple of str
+        Categories; of "ordered" from least to most.
+    mean, scale : tuple of float
+        Per column of numbers: what is subtracted, and what the rest is multiplied by.
+    fill : tuple of float
+        Per column of numbers: what stands for a gap, before that.
+    form : str
+        How cells are read: of "number" "", "decimal comma" or a unit; of "several" the separator.
+    """
+
+    name: str
+    kind: str
+    values: tuple[str, ...] = ()
+    mean: tuple[float, ...] = (0.0,)
+    scale: tuple[float, ...] = (1.0,)
+    fill: tuple[float, ...] = (0.0,)
+    form: str = ""
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of numbers; those of one trait share the part before "::"."""
+        if self.kind in ("category", "several"):
+            return [f"{self.name}::{value}" for value in self.values]
+        return [] if self.kind == "left out" else [self.name]
+
+
+@dataclass(frozen=True)
+class TraitEncoding:
+    """How a raw trait table becomes numbers.
+
+    Attributes
+    ----------
+    traits : tuple of Trait
+    notes : tuple of str
+        What was done, in sentences.
+    """
+
+    traits: tuple[Trait, ...]
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of all columns of numbers."""
+        return [column for trait in self.traits for column in trait.columns]
+
+    @property
+    def raw_columns(self) -> list[str]:
+        """Names of the columns of the raw table that matter."""
+        return [trait.name for trait in self.traits if trait.kind != "left out"]
+
+    @classmethod
+    def learn(
+        cls, frame: pd.DataFrame, *, ordered: Mapping[str, Sequence[str]] | None = None
+    ) -> TraitEncoding | None:
+        """Encoding for a raw table; None if it is what models want already.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Class names as index, one column per trait.
+        ordered : dict of column name to values, optional
+            Values of ordered categories, from least to most.
+        """
+        ordered = dict(ordered or {})
+        odd = [name for name in ordered if name not in frame.columns]
+        if odd:
+            raise ValueError(f"ordered names {first_few(odd)}, which are not columns of the table.")
+        parts = [_Column.of(str(name), frame[name], ordered.get(name)) for name in frame.columns]
+        spread = _typical_spread([part for part in parts if part.kind == "number"])
+        traits = tuple(part.scaled(spread) for part in parts)
+        notes = tuple(note for part in parts for note in part.notes(spread))
+        if not notes:
+            return None
+        if not any(trait.columns for trait in traits):
+            raise ValueError("The table has no column that tells classes apart; see its notes.")
+        return cls(traits, notes)
+
+    def transform(self, frame: pd.DataFrame) -> np.ndarray:
+        """Numbers of a raw table, of shape (n_classes, n_columns).
+
+        Gaps and values that were not known are taken as unknown; a warning tells of the latter.
+        """
+        missing = [name for name in self.raw_columns if name not in frame.columns]
+        if missing:
+            raise ValueError(
+                f"The table lacks the traits {first_few(missing)}; add them, or leave cells empty "
+                f"where a trait is not known."
+            )
+        parts = [_numbers(trait, frame[trait.name]) for trait in self.traits if trait.columns]
+        return np.concatenate(parts, axis=1) if parts else np.empty((len(frame), 0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, for files."""
+        return {
+            "traits": [
+                {
+                    "name": t.name, "kind": t.kind, "values": list(t.values), "mean": list(t.mean),
+                    "scale": list(t.scale), "fill": list(t.fill), "form": t.form,
+                }
+                for t in self.traits
+            ],
+            "notes": list(self.notes),
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, content: Any) -> TraitEncoding:
+        """Encoding from what `to_dict` gave; KeyError, TypeError or ValueError if it is odd."""
+        traits = []
+        for item in content["traits"]:
+            trait = Trait(
+                name=str(item["name"]),
+                kind=str(item["kind"]),
+                values=tuple(map(str, item["values"])),
+                mean=tuple(map(float, item["mean"])),
+                scale=tuple(map(float, item["scale"])),
+                fill=tuple(map(float, item["fill"])),
+                form=str(item["form"]),
+            )
+            width = len(trait.columns)
+            numbers = (trait.mean, trait.scale, trait.fill)
+            if any(len(part) != width for part in numbers) or not np.isfinite(numbers).all():
+                raise ValueError(f"trait {trait.name!r} of odd numbers")
+            traits.append(trait)
+        return cls(tuple(traits), tuple(map(str, content.get("notes", ()))))
+
+
+# -- learning -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A raw column, understood: its kind, and its numbers with NaN for gaps."""
+
+    name: str
+    kind: str
+    values: tuple[str, ...]
+    numbers: np.ndarray  # (n_classes, n_columns)
+    form: str = ""
+    remark: str = ""
+
+    @classmethod
+    def of(cls, name: str, cells: pd.Series, order: Sequence[str] | None) -> _Column:
+        if order is None and isinstance(cells.dtype, pd.CategoricalDtype) and cells.cat.ordered:
+            order = [str(value) for value in cells.cat.categories]
+        texts = _texts(cells)
+        known = [text for text in texts if text is not None]
+        if order is not None:
+            return cls._ordered(name, texts, tuple(map(str, order)), "in the order that is given")
+        if not known:
+            return cls(name, "left out", (), np.empty((len(texts), 0)), remark="it is empty")
+        found = _as_numbers(name, texts)
+        if found is not None:
+            numbers, form = found
+            return cls(name, "number", (), numbers[:, None], form)
+        return cls._words(name, texts, known)
+
+    @classmethod
+    def _words(cls, name: str, texts: list[str | None], known: list[str]) -> _Column:
+        lowered = {text.lower() for text in known}
+        if lowered <= _YES | _NO:
+            blank_means_no = lowered <= _YES and len(known) < len(texts)
+            values = [
+                (0.0 if blank_means_no else np.nan) if t is None else float(t.lower() in _YES)
+                for t in texts
+            ]
+            remark = "yes or no" + (", an empty cell is no" if blank_means_no else "")
+            return cls(name, "number", (), np.array(values)[:, None], "yes", remark)
+        for scale in SCALES:
+            if len(lowered) > 1 and lowered <= set(scale):
+                return cls._ordered(
+                    name, texts, tuple(v for v in scale if v in lowered), "as they are usual"
+                )
+        separator = _separator(known)
+        if separator:
+            return cls._several(name, texts, separator)
+        distinct = sorted(set(known))
+        if len(distinct) > 2 and len(distinct) > 0.9 * len(known):
+            remark = "nearly every class has another text there, which tells nothing of new ones"
+            return cls(name, "left out", (), np.empty((len(texts), 0)), remark=remark)
+        encoder = OneHotEncoder(categories=[distinct], sparse_output=False, handle_unknown="ignore")
+        cells = np.array([[text if text is not None else ""] for text in texts], object)
+        numbers = encoder.fit(np.array(distinct, object)[:, None]).transform(cells)
+        numbers[[text is None for text in texts]] = np.nan
+        return cls(name, "category", tuple(distinct), numbers)
+
+    @classmethod
+    def _ordered(
+        cls, name: str, texts: list[str | None], order: tuple[str, ...], how: str
+    ) -> _Column:
+        lowered = [value.lower() for value in order]
+        odd = sorted({t for t in texts if t is not None and t.lower() not in lowered})
+        if odd:
+            raise ValueError(
+                f"Column {name!r} holds {first_few(odd)}, not among the ordered values "
+                f"{first_few(order)}."
+            )
+        numbers = _ranks(texts, tuple(lowered))
+        remark = f"{' < '.join(order)}, {how}"
+        return cls(name, "ordered", tuple(lowered), numbers, remark=remark)
+
+    @classmethod
+    def _several(cls, name: str, texts: list[str | None], separator: str) -> _Column:
+        lists = [_split(text, separator) for text in texts]
+        values = sorted({value for parts in lists for value in parts})
+        numbers = MultiLabelBinarizer(classes=values).fit_transform(lists).astype(np.float64)
+        numbers[[text is None for text in texts]] = np.nan
+        return cls(name, "several", tuple(values), numbers, separator)
+
+    @property
+    def n_gaps(self) -> int:
+        return int(np.isnan(self.numbers).any(axis=1).sum()) if self.numbers.size else 0
+
+    @property
+    def spread(self) -> float:
+        """Root of the summed variances of its columns, gaps aside."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # columns of gaps only
+            return float(np.sqrt(np.nansum(np.nanvar(self.numbers, axis=0))))
+
+    def stays(self, spread: float | None) -> bool:
+        """Whether its numbers stay as they are, but for gaps."""
+        plain = self.kind == "number" and self.form in ("", "decimal comma")
+        return plain and spread is not None and self.spread <= _FAR * spread
+
+    def scaled(self, spread: float | None) -> Trait:
+        """The trait with its numbers brought to the typical spread."""
+        width = self.numbers.shape[1]
+        if self.kind == "left out":
+            return Trait(self.name, self.kind, mean=(), scale=(), fill=())
+        mean = np.nanmean(self.numbers, axis=0)
+        if self.stays(spread):
+            zeros, ones = (0.0,) * width, (1.0,) * width
+            return Trait(
+                self.name, self.kind, mean=zeros, scale=ones, fill=tuple(mean), form=self.form
+            )
+        scale = (1.0 if spread is None else spread) / (self.spread or 1.0)
+        return Trait(
+            self.name, self.kind, self.values, tuple(mean), (scale,) * width, tuple(mean), self.form
+        )  # fmt: skip
+
+    def notes(self, spread: float | None) -> list[str]:
+        """What was done to it."""
+        notes = []
+        if self.kind == "left out":
+            notes.append(f"{self.name!r} is left out: {self.remark}.")
+        elif self.kind == "category":
+            notes.append(f"{self.name!r} has the categories {first_few(self.values)}.")
+        elif self.kind == "several":
+            notes.append(
+                f"{self.name!r} has several values in a cell, apart by {self.form!r}: "
+                f"{first_few(self.values)}."
+            )
+        elif self.remark:
+            notes.append(f"{self.name!r} is {self.remark}.")
+        elif self.form == "decimal comma":
+            notes.append(f"{self.name!r} is read with decimal commas.")
+        elif self.form:
+            notes.append(f"{self.name!r} is in {self.form!r}.")
+        if self.kind == "number" and not self.remark and not self.stays(spread):
+            notes.append(f"{self.name!r} is standardised: its numbers are on another scale.")
+        if self.n_gaps and self.kind != "left out":
+            notes.append(f"{self.name!r} has {self.n_gaps} gaps, filled with the mean.")
+        return notes
+
+
+def _typical_spread(columns: list[_Column]) -> float | None:
+    """Spread that numbers on one scale share; None if there is no such scale."""
+    plain = [c for c in columns if c.form in ("", "decimal comma")]
+    spreads = np.array([c.spread for c in plain if c.spread > 0])
+    if not len(spreads):
+        return None
+    typical = float(np.median(spreads))
+    if len(spreads) < _FEWEST_ALIKE:  # too few to tell which one is odd
+        return typical if spreads.max() <= _FAR * spreads.min() else None
+    alike = spreads <= _FAR * typical
+    if alike.sum() >= max(_FEWEST_ALIKE, len(spreads) / 2):
+        return float(np.median(spreads[alike]))
+    return None
+
+
+def _separator(known: list[str]) -> str:
+    """What stands between several values in a cell, or nothing.
+
+    Commas and slashes may belong to a text: they count only if the parts come up again.
+    """
+    for mark in _SEPARATORS:
+        if not any(mark in text for text in known):
+            continue
+        parts = [part for text in known for part in _split(text, mark)]
+        if mark in ";|" or len(set(parts)) <= 0.7 * len(parts):
+            return mark
+    return ""
+
+
+# -- reading cells ------------------------------------------------------------------------------
+
+
+def _texts(cells: pd.Series) -> list[str | None]:
+    """Cells as texts, None for gaps."""
+    found: list[str | None] = []
+    for cell in cells.tolist():
+        if cell is None or (isinstance(cell, float) and np.isnan(cell)) or cell is pd.NaT:
+            found.append(None)
+            continue
+        if isinstance(cell, bool | np.bool_):
+            cell = "yes" if cell else "no"
+        text = " ".join(str(cell).split())
+        found.append(None if text.lower() in MISSING else text)
+    return found
+
+
+def _split(text: str | None, separator: str) -> list[str]:
+    return [] if text is None else [p.strip() for p in text.split(separator) if p.strip()]
+
+
+def _ranks(texts: list[str | None], order: tuple[str, ...]) -> np.ndarray:
+    """Places in the order, of shape (n_classes, 1); NaN for gaps and unknown words."""
+    encoder = OrdinalEncoder(
+        categories=[list(order)], handle_unknown="use_encoded_value", unknown_value=np.nan
+    )
+    encoder.fit(np.array(order, object)[:, None])
+    cells = np.array([["" if text is None else text.lower()] for text in texts], object)
+    return encoder.transform(cells)
+
+
+def _as_numbers(name: str, texts: list[str | None]) -> tuple[np.ndarray, str] | None:
+    """Numbers of a column with NaN for gaps, and how they were read; None if they are words."""
+    known = [text for text in texts if text is not None]
+    readers = (("", _plain_number), ("decimal comma", _comma_number))
+    for form, read in readers:
+        values = [read(text) for text in known]
+        if all(value is not None for value in values):
+            return _spread_out(texts, values), form
+    units = {match.group(2) for match in map(_WITH_UNIT.fullmatch, known) if match}
+    if len(units) == 1 and all(_WITH_UNIT.fullmatch(text) for text in known):
+        values = [float(_WITH_UNIT.fullmatch(text).group(1)) for text in known]  # type: ignore[union-attr]
+        return _spread_out(texts, values), units.pop()
+    good = sum(_plain_number(text) is not None for text in known)
+    if good > _MOSTLY * len(known):
+        slip = next(text for text in known if _plain_number(text) is None)
+        raise ValueError(
+            f"Column {name!r} holds numbers, but also {slip!r}; write a number there, or leave the "
+            f"cell empty."
+        )
+    return None
+
+
+def _plain_number(text: str) -> float | None:
+    try:
+        number = None if "_" in text else float(text)
+    except ValueError:
+        return None
+    return number if number is not None and np.isfinite(number) else None
+
+
+def _comma_number(text: str) -> float | None:
+    return float(text.replace(",", ".")) if _DECIMAL_COMMA.fullmatch(text) else None
+
+
+def _spread_out(texts: list[str | None], values: Sequence[float | None]) -> np.ndarray:
+    """The values of the known cells at their places, NaN elsewhere."""
+    numbers, following = np.full(len(texts), np.nan), iter(values)
+    for row, text in enumerate(texts):
+        if text is not None:
+            numbers[row] = next(following)
+    return numbers
+
+
+def _numbers(trait: Trait, cells: pd.Series) -> np.ndarray:
+    """Numbers of one trait, scaled, for any raw column."""
+    texts = _texts(cells)
+    if trait.kind == "number":
+        raw = _read_number_column(trait, texts)
+    elif trait.kind == "ordered":
+        raw = _ranks(texts, trait.values)
+        _warn_unknown(trait, [t for t in texts if t is not None and t.lower() not in trait.values])
+    else:
+        lists = [
+            ([] if t is None else [t]) if trait.kind == "category" else _split(t, trait.form)
+            for t in texts
+        ]
+        place = {value: i for i, value in enumerate(trait.values)}
+        raw = np.zeros((len(texts), len(trait.values)))
+        for row, parts in enumerate(lists):
+            known = [place[part] for part in parts if part in place]
+            raw[row, known] = 1
+            if not known:
+                raw[row] = np.nan
+        _warn_unknown(trait, [part for parts in lists for part in parts if part not in place])
+    raw = np.where(np.isnan(raw), np.array(trait.fill), raw)
+    return (raw - np.array(trait.mean)) * np.array(trait.scale)
+
+
+def _read_number_column(trait: Trait, texts: list[str | None]) -> np.ndarray:
+    values: list[float] = []
+    for text in texts:
+        if text is None:
+            values.append(np.nan)
+            continue
+        number: float | None = _plain_number(text)
+        if trait.form == "yes" and number is None and text.lower() in _YES | _NO:
+            number = float(text.lower() in _YES)
+        elif trait.form == "decimal comma" and number is None:
+            number = _comma_number(text)
+        elif number is None and (match := _WITH_UNIT.fullmatch(text)):
+            number = float(match.group(1)) if match.group(2) == trait.form else None
+        if number is None:
+            wanted = {"": "a number", "yes": "yes or no"}.get(
+                trait.form, f"a number ({trait.form})"
+            )
+            raise ValueError(f"Trait {trait.name!r} needs {wanted}, but a class has {text!r}.")
+        values.append(number)
+    return np.array(values)[:, None]
+
+
+def _warn_unknown(trait: Trait, odd: list[str]) -> None:
+    if odd:
+        warnings.warn(
+            f"Trait {trait.name!r} has the new values {first_few(sorted(set(odd)))}, taken as "
+            f"unknown; the model knows {first_few(trait.values)}.",
+            UserWarning,
+            stacklevel=4,
+        )
