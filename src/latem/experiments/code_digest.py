@@ -22,7 +22,7 @@ from latem.models import model_rows
 
 PACKAGE = "latem"
 FOLDER = Path(__file__).parents[1]
-START = "latem.experiments.fits"
+START = ("latem.experiments.fits", "latem.models.registry")
 
 
 class SourceMissingError(LookupError):
@@ -85,7 +85,7 @@ def deciding_modules(folder: Path = FOLDER) -> list[Module]:
     """Modules that a training depends on, sorted by name."""
     models = [row.module for row in model_rows.own_rows() if _is_inside(row.module)]
     found: dict[str, Module] = {}
-    names = [*models, START]
+    names = [*models, *START]
     while names:
         name = names.pop()
         if name in found:
