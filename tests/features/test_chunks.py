@@ -18,10 +18,8 @@ from latem.features import Encoder, Preprocessing, embed_pictures, load_encoder
 
 
 @pytest.fixture(scope="module")
-def encoder(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LATEM_CACHE", str(tmp_path_factory.mktemp("cache") / "latem"))
-        yield load_encoder("efficientnet-lite0")
+def encoder():
+    return load_encoder("efficientnet-lite0")
 
 
 class Interrupt:
