@@ -20,6 +20,7 @@ from latem.features import (
     find_pictures,
     load_encoder,
 )
+from latem.features.efficientnet import EfficientNetLite0
 
 DATA = SHARED
 CLASSES = ("Ant Bear", "bee", "cat", "Dödö", "emu")
@@ -282,7 +283,7 @@ def test_an_interruption_on_the_command_line(pictures, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(latem.features.efficientnet.EfficientNetLite0, "encode_batch", interrupt)
+        patch.setattr(EfficientNetLite0, "encode_batch", interrupt)
         result, out = embed(pictures)
     assert result.exit_code == 130
     assert "The same command continues" in result.output
