@@ -1,13 +1,17 @@
 # make demo   learn from emoji of seen classes, name unseen ones      (no download of data)
 # make test   the test suite                                          (under ten minutes)
 # Both set everything up by themselves: a virtual environment in .venv with pinned versions.
+#
+# Tests run in a random order, whose seed is printed first: pytest --randomly-seed=N repeats it.
+# make test-all     the slow tests as well
+# make test-order   every file of tests by itself, then all tests in five orders  (half an hour)
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 ENCODER := .venv/encoder
 
-.PHONY: demo test test-all bench lint lock clean
+.PHONY: demo test test-all test-order bench lint lock clean
 
 demo: $(READY)
 	$(BIN)/latem demo
@@ -20,6 +24,9 @@ test: $(READY) $(ENCODER)
 
 test-all: $(READY) $(ENCODER)
 	$(BIN)/pytest -n 2
+
+test-order: $(READY) $(ENCODER)
+	$(BIN)/python tools/test_order.py -m "not slow"
 
 bench: $(READY)
 	$(BIN)/python benchmarks/train.py

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 
@@ -62,16 +63,18 @@ def test_demo_leaves_a_complete_run_folder(demo):
 
 
 def test_demo_can_be_run_again_in_its_folder_but_spares_others(demo, tmp_path):
-    _, out = demo
+    out, other = tmp_path / "run", tmp_path / "other"
+    shutil.copytree(demo[1], out)
     result = run_demo(out, n_epochs=1)
     assert len(result.samples) == 12
     assert json.loads((out / "run.json").read_text())["models"]["one map"]["n_epochs"] == 1
-    (tmp_path / "thesis.tex").write_text("precious")
-    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
+    other.mkdir()
+    (other / "thesis.tex").write_text("precious")
+    result = CliRunner().invoke(app, ["demo", "--out", str(other)])
     assert result.exit_code == 1
     assert "not empty and holds no earlier run" in result.output.replace("\n", " ")
-    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
-    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "thesis.tex")])
+    assert [p.name for p in other.iterdir()] == ["thesis.tex"]
+    result = CliRunner().invoke(app, ["demo", "--out", str(other / "thesis.tex")])
     assert result.exit_code == 1
 
 

@@ -18,10 +18,8 @@ from latem.features import Encoder, Preprocessing, embed_pictures, load_encoder
 
 
 @pytest.fixture(scope="module")
-def encoder(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LATEM_CACHE", str(tmp_path_factory.mktemp("cache") / "latem"))
-        yield load_encoder("efficientnet-lite0")
+def encoder():
+    return load_encoder("efficientnet-lite0")
 
 
 class Interrupt:
@@ -121,7 +119,7 @@ def test_kill_9_and_continue(tmp_path, encoder):
         *("--table", str(tmp_path / "att.csv"), "--out", str(out), "--batch-size", "4"),
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while len(list(work.glob("[0-9]*"))) < 2:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
@@ -161,7 +159,7 @@ class Sizes(Encoder):
 
     def encode_batch(self, batch):
         with self.lock:  # wait until a picture of the next batch is being decoded
-            self.overlapped |= self.lock.wait_for(lambda: self.n_prepared > len(batch), timeout=20)
+            self.overlapped |= self.lock.wait_for(lambda: self.n_prepared > len(batch), timeout=120)
         return batch.mean(axis=(1, 2)).astype(np.float32)
 
 

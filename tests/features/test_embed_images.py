@@ -20,20 +20,14 @@ from latem.features import (
     find_pictures,
     load_encoder,
 )
+from latem.features.efficientnet import EfficientNetLite0
 
 DATA = SHARED
 CLASSES = ("Ant Bear", "bee", "cat", "Dödö", "emu")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LATEM_CACHE", str(tmp_path_factory.mktemp("cache") / "latem"))
-        yield
-
-
 @pytest.fixture(scope="module")
-def encoder(cache):
+def encoder():
     return load_encoder("efficientnet-lite0")
 
 
@@ -289,7 +283,7 @@ def test_an_interruption_on_the_command_line(pictures, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(latem.features.efficientnet.EfficientNetLite0, "encode_batch", interrupt)
+        patch.setattr(EfficientNetLite0, "encode_batch", interrupt)
         result, out = embed(pictures)
     assert result.exit_code == 130
     assert "The same command continues" in result.output

@@ -34,15 +34,8 @@ STORED = {
 # fmt: on
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LATEM_CACHE", str(tmp_path_factory.mktemp("cache") / "latem"))
-        yield
-
-
 @pytest.fixture(scope="module")
-def encoder(cache):
+def encoder():
     return load_encoder("efficientnet-lite0")
 
 

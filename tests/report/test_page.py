@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from latem.report import write_gallery, write_report
+from latem.report import pictures, write_gallery, write_report
 from latem.report.comparison import compare
 from latem.report.pictures import SIDE, missing_pillow, thumbnail
 
@@ -419,9 +419,20 @@ def test_gallery_page(picture, tmp_path):
     assert "Pillow" not in text
 
 
-def test_without_pillow(summary, page, monkeypatch):
+def test_a_gallery_without_pillow(summary, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
+    assert "pip install 'latem[images]'" in missing_pillow()
+    write_gallery(summary["galleries"], tmp_path / "a.html", title="Maps")
+    reader = Reader((tmp_path / "a.html").read_text(encoding="utf-8"))
+    assert "img" not in reader.tags
+    assert "reading them needs Pillow" in reader.text
+
+
+def test_a_report_without_pillow(summary, page, monkeypatch):
+    # matplotlib draws the plots and imports Pillow itself, so only latem is told that it is missing
+    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
     assert "pip install 'latem[images]'" in missing_pillow()
     reader = Reader(page(summary))
     assert "img" not in reader.tags
+    assert "svg" in reader.tags
     assert "reading them needs Pillow" in reader.text

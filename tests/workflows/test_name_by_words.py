@@ -31,13 +31,6 @@ app = typer.Typer()
 app.command()(name)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LATEM_CACHE", str(tmp_path_factory.mktemp("cache") / "latem"))
-        yield
-
-
 def run(*arguments):
     return CliRunner().invoke(app, [*map(str, arguments)])
 

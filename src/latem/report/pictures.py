@@ -1,7 +1,7 @@
 """Thumbnails: small pictures that live inside the page.
 
-Pillow is an optional extra. Without it a gallery shows placeholders, and `missing_pillow` is what
-the page says about it.
+Pillow is an optional extra, though matplotlib brings it along. Without it a gallery, which has no
+plots, shows placeholders, and `missing_pillow` is what the page says about it.
 """
 
 from __future__ import annotations
