@@ -312,7 +312,8 @@ class _Column:
         if self.kind == "number" and not self.remark and not self.stays(spread):
             notes.append(f"{self.name!r} is standardised: its numbers are on another scale.")
         if self.n_gaps and self.kind != "left out":
-            notes.append(f"{self.name!r} has {self.n_gaps} gaps, filled with the mean.")
+            gaps = "gap" if self.n_gaps == 1 else "gaps"
+            notes.append(f"{self.name!r} has {self.n_gaps} {gaps}, filled with the mean.")
         return notes
 
 
