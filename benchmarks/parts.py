@@ -70,8 +70,12 @@ def main():
         for variant in VARIANTS
     }
     rows = [
-        (variant, *(f"{own[name]:.1f}" for name in sets), f"{np.mean(list(own.values())):.1f}")
-        for variant, own in means.items()
+        (
+            variant,
+            *(f"{by_set[name]:.1f}" for name in sets),
+            f"{np.mean(list(by_set.values())):.1f}",
+        )
+        for variant, by_set in means.items()
     ]
     show("Mean per-class accuracy on re-dealt seen classes (%)", ("", *sets, "mean"), rows)
     keep("parts", {"means": means})

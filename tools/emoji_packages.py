@@ -141,8 +141,8 @@ def read_icons(tarball: Path) -> dict[str, str]:
     drawings: dict[str, str] = {}
     names = {name: name for name in icons["icons"]}
     names |= {name: alias["parent"] for name, alias in icons.get("aliases", {}).items()}
-    for name, own in names.items():
-        icon = icons["icons"][own]
+    for name, icon_name in names.items():
+        icon = icons["icons"][icon_name]
         width, height = (icon.get(key, icons[key]) for key in ("width", "height"))
         head = f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" {_SPACES}>'
         drawings.setdefault(bare(name), f"{head}{icon['body']}</svg>")

@@ -99,10 +99,10 @@ def _print(named: Sequence[Named]) -> None:
     for title in ("named", "score", "then"):
         table.add_column(title)
     for one in named:
-        own = str(one.picture.absolute().relative_to(folder))
+        path = str(one.picture.absolute().relative_to(folder))
         then = ", ".join(map(str, one.names[1:]))
         # as Text, because names may look like markup
-        cells = (own, str(one.names[0]), f"{one.scores[0]:.3f}", then)
+        cells = (path, str(one.names[0]), f"{one.scores[0]:.3f}", then)
         table.add_row(*(Text(cell) for cell in cells))
     console.print(table)
     for one in named:

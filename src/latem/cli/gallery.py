@@ -57,9 +57,9 @@ def gallery(
 
 def _pictures(folder: Path, info: Mapping[str, Any]) -> Path:
     """Where a dataset's pictures are likely to be."""
-    own, source = folder / "images", Path(str(info.get("pictures", "")))
-    if own.is_dir() or "pictures" not in info:
-        return own
+    inside, source = folder / "images", Path(str(info.get("pictures", "")))
+    if inside.is_dir() or "pictures" not in info:
+        return inside
     return source.parent if source.suffix.lower() == ".csv" else source
 
 

@@ -47,8 +47,8 @@ class FileFormatError(ValueError):
 
 def library_versions() -> dict[str, str]:
     """Versions of Python and of the libraries a result depends on."""
-    own = {"python": platform.python_version(), "latem": __version__}
-    return own | {name: version(name) for name in _VERSIONS}
+    versions = {"python": platform.python_version(), "latem": __version__}
+    return versions | {name: version(name) for name in _VERSIONS}
 
 
 @contextmanager

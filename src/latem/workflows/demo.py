@@ -157,9 +157,9 @@ def _samples(
 ) -> list[Sample]:
     assert dataset.images is not None
     images = dataset.images[dataset.rows(unseen)]
-    own = np.searchsorted(unseen, y, sorter=np.argsort(unseen))
-    own = np.argsort(unseen)[own]
-    ranks = (scores > scores[np.arange(len(y)), own][:, None]).sum(axis=1) + 1
+    column = np.searchsorted(unseen, y, sorter=np.argsort(unseen))
+    column = np.argsort(unseen)[column]
+    ranks = (scores > scores[np.arange(len(y)), column][:, None]).sum(axis=1) + 1
     named = unseen[scores.argmax(axis=1)]
     return [
         Sample(str(image), str(true), str(name), int(rank))

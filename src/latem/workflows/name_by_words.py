@@ -135,8 +135,8 @@ def understand(name: str, *, hint: str | Sequence[str] | None = None) -> Sense:
     words = sense.found_by.replace(" ", "")
 
     def proper(synset: Synset) -> bool:
-        own = [lemma for lemma in synset.lemmas if lemma.replace("_", "").lower() == words]
-        return bool(own) and all(lemma[0].isupper() for lemma in own)
+        spellings = [lemma for lemma in synset.lemmas if lemma.replace("_", "").lower() == words]
+        return bool(spellings) and all(lemma[0].isupper() for lemma in spellings)
 
     seen = [synset for synset in sense.candidates if synset.lexname in _VISIBLE]
     common = [synset for synset in seen if not proper(synset)]
@@ -202,7 +202,7 @@ def name_table(names: Iterable[str], *, hint: str | Sequence[str] | None = None)
     groups: dict[bytes, list[str]] = {}
     for name, vector in zip(names, vectors, strict=True):
         groups.setdefault(vector.tobytes(), []).append(name)
-    twins = [first_few(own) for own in groups.values() if len(own) > 1]
+    twins = [first_few(group) for group in groups.values() if len(group) > 1]
     if twins:
         warnings.warn(
             f"The base model knows the same about these names and cannot tell them apart: "
