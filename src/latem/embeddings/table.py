@@ -147,7 +147,7 @@ class ClassEmbeddings:
         return len(self.names)
 
     def __contains__(self, name: object) -> bool:
-        return _plain(name) in self._index
+        return _as_python(name) in self._index
 
     def __getitem__(self, name: Any) -> np.ndarray:
         return self.vectors[self.positions([name])[0]]
@@ -183,7 +183,7 @@ class ClassEmbeddings:
 
     def positions(self, names: Iterable[Any]) -> np.ndarray:
         """Row numbers of some classes; an unknown name is an error that suggests near ones."""
-        wanted = [_plain(name) for name in names]
+        wanted = [_as_python(name) for name in names]
         missing = [name for name in wanted if name not in self._index]
         if missing:
             raise ValueError(
@@ -310,13 +310,13 @@ def as_class_embeddings(table: Any) -> ClassEmbeddings:
 # -- checks -----------------------------------------------------------------------------------
 
 
-def _plain(name: Any) -> Any:
+def _as_python(name: Any) -> Any:
     return name.item() if isinstance(name, np.generic) else name
 
 
 def check_names(names: list[Any]) -> np.ndarray:
     """Class names as an array; they must be of one type, unique and not empty."""
-    plain = [_plain(name) for name in names]
+    plain = [_as_python(name) for name in names]
     if not plain:
         raise ValueError("A class table needs at least one class.")
     kinds = {type(name) for name in plain}

@@ -217,7 +217,7 @@ def _text_entries(file: Any, path: Path, layout: _Layout) -> _Entries:
             if surplus < 0 or any(_is_number(cell) for cell in cells[1 : 1 + surplus]):
                 raise FileFormatError(
                     f"{path}, line {line_number}: {len(cells) - 1} values after "
-                    f"{_shown(cells[0])}, but the first line says {width} for every word."
+                    f"{_quoted(cells[0])}, but the first line says {width} for every word."
                 )
             word, values = b" ".join(cells[: 1 + surplus]), b" ".join(cells[1 + surplus :])
         yield line_number, word, values
@@ -259,14 +259,14 @@ def _binary_entries(file: Any, path: Path, layout: _Layout) -> _Entries:
 
 def _parse(path: Path, place: int, word: bytes, values: bytes, layout: _Layout) -> np.ndarray:
     """Vector of one word, float32."""
-    where = f"{path}, {'word' if layout.binary else 'line'} {place} ({_shown(word)})"
+    where = f"{path}, {'word' if layout.binary else 'line'} {place} ({_quoted(word)})"
     if layout.binary:
         vector = np.frombuffer(values, dtype="<f4").astype(np.float64)
     else:
         cells = values.split()
         for cell in cells:
             if not _is_number(cell):
-                raise FileFormatError(f"{where}: {_shown(cell)} is not a number.")
+                raise FileFormatError(f"{where}: {_quoted(cell)} is not a number.")
         vector = np.array([float(cell) for cell in cells])
     if len(vector) != layout.width:
         raise FileFormatError(f"{where}: {len(vector)} values where {layout.width} are due.")
@@ -285,5 +285,5 @@ def _is_number(cell: bytes) -> bool:
     return True
 
 
-def _shown(word: bytes) -> str:
+def _quoted(word: bytes) -> str:
     return repr(word[:40].decode(errors="replace"))

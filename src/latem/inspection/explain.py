@@ -98,7 +98,7 @@ class Explanation:
         except ImportError:
             raise ImportError("Plots need matplotlib: pip install matplotlib.") from None
         shown = self.top(n)
-        names, values = [_plain(name) for name in shown.index], shown.tolist()
+        names, values = [_plot_label(name) for name in shown.index], shown.tolist()
         colours = ["#1b7f5c" if value >= 0 else "#b4442e" for value in values]
         n_left = len(self.contributions) - len(shown)
         if n_left:
@@ -113,13 +113,15 @@ class Explanation:
         axes.axvline(0, color="#555555", linewidth=0.8)
         axes.locator_params(axis="x", nbins=5)
         axes.set_xlabel("contribution to the lead")
-        title = f"{_plain(self.named)}\nahead of {_plain(self.runner_up)} by {self.lead:.3g}"
+        title = (
+            f"{_plot_label(self.named)}\nahead of {_plot_label(self.runner_up)} by {self.lead:.3g}"
+        )
         figure.suptitle(title, x=0.01, ha="left", fontsize="medium")
         axes.spines[["top", "right"]].set_visible(False)
         return figure
 
 
-def _plain(name: Any) -> str:
+def _plot_label(name: Any) -> str:
     """A name as matplotlib shows it letter by letter, and not so long that bars have no room."""
     text = str(name)
     if len(text) > _LONGEST:

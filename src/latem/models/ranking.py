@@ -323,7 +323,7 @@ class RankingModel(MapModel):
             "random_state",
         }
         X = images.X
-        params = {k: _same(v) for k, v in self.get_params(deep=False).items() if k not in free}
+        params = {k: _canonical(v) for k, v in self.get_params(deep=False).items() if k not in free}
         digest = hashlib.blake2b(repr(sorted(params.items())).encode(), digest_size=16)
         digest.update(repr((X.shape, X.dtype.str, np.asarray(y).tolist())).encode())
         digest.update(images.vectors.tobytes())
@@ -377,7 +377,7 @@ class RankingModel(MapModel):
         self.history_ = dict(record["history"])
 
 
-def _same(value: Any) -> str:
+def _canonical(value: Any) -> str:
     """Text that is equal for equal parameters, such as 1 and 1.0."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     return repr(float(value)) if number else str(value)
