@@ -111,7 +111,7 @@ def _check(path: Path, package: Package) -> None:
     if found != package.sha256:
         raise FileFormatError(
             f"{path} is not the known tarball of {package.spec}: its SHA-256 is {found}, not "
-            f"{package.sha256}. Remove it to get it anew."
+            f"{package.sha256}. Remove it to fetch it again."
         )
 
 
@@ -136,7 +136,7 @@ def read_assets(tarball: Path) -> dict[str, str | bytes]:
 
 
 def read_icons(tarball: Path) -> dict[str, str]:
-    """Drawings of a package of Iconify's format, by bare name; aliases stand behind names."""
+    """Drawings of a package of Iconify's format, by bare name; names come before aliases."""
     icons = read_json(tarball, "icons.json")
     drawings: dict[str, str] = {}
     names = {name: name for name in icons["icons"]}

@@ -35,16 +35,16 @@ class Answers:
 
     def __init__(self, output: str, *, explain: bool = False):
         if output not in _FORMATS:
-            raise typer.BadParameter(f"--format is table, json or csv, not {output!r}.")
+            raise typer.BadParameter(f"--format must be table, json or csv, not {output!r}.")
         if output == "csv" and explain:
             raise typer.BadParameter(
-                "An explanation does not fit into CSV; take --format json or table."
+                "Explanations do not fit into CSV; use --format json or table."
             )
         self.output = output
         self.n_failed = 0
 
     def find(self, sources: Sequence[Path]) -> list[Path]:
-        """Files that are meant: those given, and all pictures in folders that are given."""
+        """Pictures to name: the files given, and all pictures in the folders given."""
         from latem.datasets.picture_files import pictures_in
 
         found, errors = pictures_in(sources)

@@ -16,13 +16,13 @@ def gallery(
     model: Annotated[Path, typer.Argument(help="Model file.")],
     dataset: Annotated[Path, typer.Argument(help="Dataset folder.")],
     out: Annotated[Path, typer.Option(help="Folder for the page.")] = Path("latem-gallery"),
-    split: Annotated[str, typer.Option(help="Whose test classes to show.")] = "standard",
+    split: Annotated[str, typer.Option(help="Split whose test classes are shown.")] = "standard",
     n: Annotated[int, typer.Option("--images", min=1, max=100, help="Images per map.")] = 8,
     pictures: Annotated[
         Path | None,
         typer.Option(
-            help="Folder that holds the pictures; by default the dataset's `images`, or the one "
-            "that they were embedded from."
+            help="Folder that holds the pictures; by default the dataset's `images`, or the "
+            "folder they were embedded from."
         ),
     ] = None,
 ) -> None:

@@ -52,7 +52,7 @@ def reproduce(
 ) -> None:
     """Run the paper's tables and figures and put our numbers beside the published ones.
 
-    An interrupted run continues where it stopped. What is missing here is skipped by name.
+    An interrupted run continues where it stopped. Datasets that are missing are skipped and named.
     """
     from latem.experiments.runner import reproduce as run
 

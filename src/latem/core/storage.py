@@ -87,8 +87,8 @@ def only_one(path: str | PathLike[str], message: str) -> Iterator[None]:
             raise BlockingIOError(message) from None
         except OSError as error:
             warnings.warn(
-                f"{path} cannot be locked ({error.strerror}): take care that no other run writes "
-                f"the same folder.",
+                f"{path} cannot be locked ({error.strerror}): make sure that no other run "
+                f"writes to the same folder.",
                 stacklevel=3,
             )
         yield

@@ -171,7 +171,7 @@ class ZeroShotDataset:
 
 
 def read_encoder(info: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Spec of an encoder from a dataset's provenance; None if it says nothing of one."""
+    """Spec of an encoder from a dataset's provenance; None if it names none."""
     if "encoder_spec" not in info:
         return None
     try:

@@ -35,7 +35,7 @@ class EncodedFeatures(np.ndarray):
 
 
 def with_encoder(features: np.ndarray, encoder: Mapping[str, Any] | None) -> np.ndarray:
-    """The same numbers, knowing their encoder; as they are if there is none to know."""
+    """The same numbers together with their encoder; unchanged if there is none."""
     if encoder is None:
         return features
     view = np.asarray(features).view(EncodedFeatures)

@@ -26,7 +26,7 @@ TABLE_SUFFIXES = _TEXT_SUFFIXES + _PARQUET_SUFFIXES
 
 
 class ClassEmbeddings:
-    """Class names and their vectors; unchangeable once made.
+    """Class names and their vectors; immutable.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class ClassEmbeddings:
     vectors : array-like of shape (n_classes, n_dimensions)
         Finite numbers.
     name : str
-        The embedding's own name, such as "att".
+        Name of the embedding, such as "att".
     columns : sequence of str, optional
         What the dimensions are called, such as the attributes' names.
 
@@ -169,7 +169,7 @@ class ClassEmbeddings:
         return f"ClassEmbeddings({title}{len(self)} classes × {self.n_dimensions} dimensions)"
 
     def __deepcopy__(self, memo: dict) -> ClassEmbeddings:
-        return self  # unchangeable: cloned estimators share one table
+        return self  # immutable: cloned estimators share one table
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
@@ -228,7 +228,7 @@ class ClassEmbeddings:
         if lone:
             raise ValueError(
                 f"Tables {self.name!r} and {other.name!r} do not describe the same classes: only "
-                f"one of them has {first_few(sorted(lone, key=str))}; select common names first."
+                f"one of them has {first_few(sorted(lone, key=str))}; select common classes."
             )
         parts = [self.unit_vectors(), other.select(self.names).unit_vectors()]
         names = [table.name or f"part{i}" for i, table in enumerate((self, other), start=1)]
@@ -290,7 +290,7 @@ class ClassEmbeddings:
 
 
 def as_class_embeddings(table: Any) -> ClassEmbeddings:
-    """Table from whatever stands for one: a table, DataFrame, dict, (names, array) or path."""
+    """Table from anything that can be one: a table, DataFrame, dict, (names, array) or path."""
     if isinstance(table, ClassEmbeddings):
         return table
     if isinstance(table, pd.DataFrame):
@@ -302,7 +302,7 @@ def as_class_embeddings(table: Any) -> ClassEmbeddings:
     if isinstance(table, tuple) and len(table) == 2:
         return ClassEmbeddings(*table)
     raise TypeError(
-        "A class table is a ClassEmbeddings, a DataFrame indexed by class, a dict of class → "
+        "A class table must be a ClassEmbeddings, a DataFrame indexed by class, a dict of class → "
         f"vector, a pair (names, array) or a path, not {type(table).__name__}."
     )
 
@@ -332,8 +332,7 @@ def check_names(names: list[Any]) -> np.ndarray:
             raise ValueError(f"Row {row} has no class name.")
         if name in seen:
             raise ValueError(
-                f"Class {name!r} stands twice in the table, in rows {seen[name]} and {row}; "
-                f"keep one of them."
+                f"Class {name!r} is listed twice, in rows {seen[name]} and {row}; keep one of them."
             )
         seen[name] = row
     array = np.array(plain)

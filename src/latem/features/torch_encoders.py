@@ -99,7 +99,7 @@ def load_googlenet(*, weights: Weights = None, **options: Any) -> TorchEncoder:
     """torchvision's GoogLeNet up to its pooled features, 1024 of them."""
     models = _library("torchvision").models
     pretrained = None if weights is not None else models.GoogLeNet_Weights.IMAGENET1K_V1
-    # torchvision's weights were trained on inputs scaled otherwise: transform_input sees to it
+    # torchvision's weights expect inputs that are scaled differently: transform_input does that
     with _download("googlenet"):
         module = models.googlenet(weights=pretrained, init_weights=False, transform_input=True)
     module.aux1 = module.aux2 = None  # branches for training
@@ -192,7 +192,7 @@ def load_open_clip(model: str, *, weights: Weights = None, **options: Any) -> To
     if sides[0] != sides[1] or mode not in ("shortest", "squash"):
         raise ValueError(
             f"OpenCLIP's {model} takes pictures of {sides}, resized by {mode!r}; only square ones, "
-            f"cut from the centre or squashed, are offered."
+            f"cut from the centre or squashed, are supported."
         )
     preprocessing = Preprocessing(
         int(sides[0]),
@@ -228,7 +228,7 @@ def _download(name: str) -> Iterator[None]:
 def _load_file(name: str, module: Any, weights: str | PathLike[str]) -> dict[str, Any]:
     """Fill a module from a weight file; say in plain data which file it was.
 
-    Heads that the module has no more (a classifier, GoogLeNet's branches) are left out.
+    Heads that the module no longer has (a classifier, GoogLeNet's branches) are left out.
     """
     path = Path(weights)
     digest = file_digest(path)

@@ -1,7 +1,7 @@
 """Why an image was given a class, and what each map has learned.
 
 A score is a sum over the dimensions of the class vector, xᵀ W_k y = Σ_a (xᵀ W_k)_a y_a. With
-attributes, each term says how much one attribute spoke for the class.
+attributes, each term says how much one attribute adds to the score of the class.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Explanation:
 
 
 def _plot_label(name: Any) -> str:
-    """A name as matplotlib shows it letter by letter, and not so long that bars have no room."""
+    """A name that matplotlib shows as it is written, shortened so that bars have room."""
     text = str(name)
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"

@@ -260,7 +260,7 @@ def _notes(profile: MapProfile, overlap: np.ndarray, named: bool) -> list[str]:
     else:
         notes.append("Wins for no image here.")
     if named and len(profile.classes):
-        notes.append(f"Speaks most by {', '.join(map(str, profile.attributes.head(5).index))}.")
+        notes.append(f"Relies most on {', '.join(map(str, profile.attributes.head(5).index))}.")
     others = overlap[profile.number].copy()
     others[profile.number] = -np.inf
     if len(others) > 1:

@@ -28,7 +28,7 @@ def per_class_accuracy(y_true: Any, y_pred: Any) -> pd.Series:
 
 
 def mean_class_accuracy(y_true: Any, y_pred: Any) -> float:
-    """Mean over the true classes of the share of their images named rightly.
+    """Mean over the true classes of the share of their images named correctly.
 
     Parameters
     ----------

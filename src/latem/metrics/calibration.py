@@ -197,9 +197,9 @@ def fit_temperature(scores: Any, codes: Any) -> float:
     -------
     float
         Above zero, and within a factor of 1000 of the scores' mean range: scores that tell nothing
-        get the largest. If all images are named rightly the log-loss falls for ever as T nears 0;
-        labels are then smoothed, a share 1/(n + 1) of each spread over all classes. If all scores
-        of every image are equal it is 1.
+        get the largest. If all images are named correctly, the log-loss keeps falling as T nears
+        0; labels are then smoothed, a share 1/(n + 1) of each spread over all classes. If all
+        scores of every image are equal it is 1.
 
     Examples
     --------
@@ -296,7 +296,7 @@ def risk_coverage_curve(confidence: Any, correct: Any) -> RiskCoverage:
     ----------
     confidence : array-like of shape (n_samples,)
     correct : array-like of shape (n_samples,), bool
-        Whether each image was named rightly.
+        Whether each image was named correctly.
 
     Returns
     -------

@@ -69,7 +69,7 @@ class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metac
     @classmethod
     @abstractmethod
     def unpack(cls, tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:
-        """Model from what `pack` gave; raises KeyError, TypeError or ValueError if it is odd."""
+        """Model from what `pack` gave; KeyError, TypeError or ValueError if it does not fit."""
 
     # -- what a model knows of its images ------------------------------------------------------
 

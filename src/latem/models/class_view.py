@@ -112,7 +112,9 @@ class ClassView:
 
     def training(self, dtype: Any = None) -> np.ndarray:
         """Vectors of the seen classes as training uses them, of shape (n_seen, n_dimensions)."""
-        return self._as_vectors(self.table.select(self.seen), self.dtype if dtype is None else dtype)
+        return self._as_vectors(
+            self.table.select(self.seen), self.dtype if dtype is None else dtype
+        )
 
     def candidates(self, classes: Any = None) -> Candidates:
         """Names and vectors of the classes meant by a `classes` argument.
@@ -183,7 +185,7 @@ class ClassView:
 
 
 def is_class_table(classes: Any) -> bool:
-    """Whether a `classes` argument is a table of its own instead of names."""
+    """Whether a `classes` argument is a table rather than names."""
     if isinstance(classes, str):
         return classes.lower().endswith(TABLE_SUFFIXES)
     if isinstance(classes, tuple) and len(classes) == 2:
@@ -192,7 +194,7 @@ def is_class_table(classes: Any) -> bool:
 
 
 def meant_names(classes: Any, seen: Sequence[Any], known: Sequence[Any]) -> list[Any]:
-    """Names meant by a `classes` argument that is no table.
+    """Names meant by a `classes` argument that is not a table.
 
     Parameters
     ----------
@@ -208,7 +210,7 @@ def meant_names(classes: Any, seen: Sequence[Any], known: Sequence[Any]) -> list
             return list(known)
         if classes != "unseen":
             raise ValueError(
-                f"classes is 'seen', 'unseen', 'all', a list of names or a class table, not "
+                f"classes must be 'seen', 'unseen', 'all', a list of names or a class table, not "
                 f"{classes!r}; for a single class write [{classes!r}]."
             )
         learned = set(seen)
@@ -222,7 +224,7 @@ def meant_names(classes: Any, seen: Sequence[Any], known: Sequence[Any]) -> list
         return names
     if not isinstance(classes, Iterable):
         raise TypeError(
-            f"classes is None, 'seen', 'unseen', 'all', a list of names or a class table, not "
+            f"classes must be None, 'seen', 'unseen', 'all', a list of names or a class table, not "
             f"{classes!r}."
         )
     names = list(classes)

@@ -65,7 +65,7 @@ class CMT(TableClassifier):
         Share of a class's training images that lie within its threshold; with a smaller one,
         more images are novel.
     feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
-        "zscore" by default: tanh units want features of about one deviation.
+        "zscore" by default: tanh units want features of about unit deviation.
     normalize_classes : bool
         Whether class vectors are divided by their length.
     n_threads : int or None

@@ -198,7 +198,7 @@ class RankingModel(MapModel):
         if hasattr(self, "maps_"):
             if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
                 raise ValueError(
-                    "partial_fit got other classes than in its first call; fit anew to change them."
+                    "partial_fit got other classes than in its first call; call fit to change them."
                 )
             X, y = self.check_training_images(X, y, reset=False)
         else:
@@ -313,7 +313,7 @@ class RankingModel(MapModel):
         return chosen.names[named]
 
     def _fingerprint(self, images: TrainingImages, y: np.ndarray) -> str:
-        """Digest of everything that decides the course of a training, but its length."""
+        """Digest of everything that decides the course of a training, except its length."""
         free = {
             "n_epochs",
             "n_threads",

@@ -1,4 +1,4 @@
-"""The main job on the embedded data: learn from seen emoji, name unseen ones from their words.
+"""The main job on the bundled data: learn from seen emoji, name unseen ones from their words.
 
 Two models are trained on the 574 seen classes: one map (a bilinear ranking model) and LatEm with
 several. Both then name drawings of 60 classes they have never seen, from the sentence vectors of
@@ -47,7 +47,7 @@ class Sample:
 
     @property
     def right(self) -> bool:
-        """Whether the drawing was named rightly."""
+        """Whether the drawing was named correctly."""
         return self.true == self.named
 
 
