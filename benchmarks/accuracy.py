@@ -100,8 +100,8 @@ def run(folder, embedding, model, seed):
     X, y = dataset.training("standard")
     val = list(dataset.split("standard").val)
     search = MODELS[model](dataset.embeddings[embedding], val, np.unique(y), seed).fit(X, y)
-    own = search.cv_scores_.max() if isinstance(search, ESZSLCV) else search.best_score_
-    return 100 * float(own), 100 * float(search.score(*dataset.testing("standard")))
+    held_out = search.cv_scores_.max() if isinstance(search, ESZSLCV) else search.best_score_
+    return 100 * float(held_out), 100 * float(search.score(*dataset.testing("standard")))
 
 
 def main():
@@ -142,12 +142,14 @@ def report(done):
     for name, embedding in cells:
         row, means = [f"{name} {embedding}"], {}
         for model in MODELS:
-            own = [v[1] for k, v in done.items() if k.split("/")[:3] == [name, embedding, model]]
-            if not own:
+            scores = [v[1] for k, v in done.items() if k.split("/")[:3] == [name, embedding, model]]
+            if not scores:
                 row.append("–")
                 continue
-            means[model] = np.mean(own)
-            row.append(f"{means[model]:.1f}" + (f" ± {np.std(own):.1f}" if len(own) > 1 else ""))
+            means[model] = np.mean(scores)
+            row.append(
+                f"{means[model]:.1f}" + (f" ± {np.std(scores):.1f}" if len(scores) > 1 else "")
+            )
         best = max(means, key=means.get)
         rows.append((*row, best))
     show(

@@ -181,11 +181,11 @@ def main(kept):
         related = np.array([bool(above & set(wordnet.ancestors(s))) for s in synsets])
         for with_related in (True, False):
             rows = np.ones(len(ids), bool) if with_related else ~related
-            own = [s for s, kept_row in zip(synsets, rows, strict=True) if kept_row]
+            left_synsets = [s for s, kept_row in zip(synsets, rows, strict=True) if kept_row]
             left = ids[rows].tolist()
-            table, new = make_table(left, own, left), make_table(classes, senses, left)
-            hie = ClassEmbeddings(left, ancestors(own, own), name="hie")
-            new_hie = ClassEmbeddings(classes, ancestors(senses, own), name="hie")
+            table, new = make_table(left, left_synsets, left), make_table(classes, senses, left)
+            hie = ClassEmbeddings(left, ancestors(left_synsets, left_synsets), name="hie")
+            new_hie = ClassEmbeddings(classes, ancestors(senses, left_synsets), name="hie")
             args = weights[rows], ids[rows]
 
             def ridge(table, params, args=args):

@@ -1,6 +1,6 @@
 """What the parts of the tuned preset add, without any test class.
 
-The seen classes of each set's standard split are dealt into three parts, by seeds: half to fit, a
+The seen classes of each set's standard split are divided into three parts, by seeds: half to fit, a
 quarter to choose on, a quarter to report on. Each variant chooses on the second part, is fitted to
 the first two and names the third; the table shows means over embeddings and dealings.
 """
@@ -70,10 +70,14 @@ def main():
         for variant in VARIANTS
     }
     rows = [
-        (variant, *(f"{own[name]:.1f}" for name in sets), f"{np.mean(list(own.values())):.1f}")
-        for variant, own in means.items()
+        (
+            variant,
+            *(f"{by_set[name]:.1f}" for name in sets),
+            f"{np.mean(list(by_set.values())):.1f}",
+        )
+        for variant, by_set in means.items()
     ]
-    show("Mean per-class accuracy on re-dealt seen classes (%)", ("", *sets, "mean"), rows)
+    show("Mean per-class accuracy on seen classes divided anew (%)", ("", *sets, "mean"), rows)
     keep("parts", {"means": means})
 
 

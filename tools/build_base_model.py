@@ -64,7 +64,7 @@ def build(target: Path) -> None:
     model = ESZSL(table, gamma=GAMMA, lam=LAM, **BASE).fit(weights, ids)
     model.encoder_ = load_encoder(DEFAULT_ENCODER).spec
     tensors, meta = model.pack()
-    # the map's scale is of no account to balanced scores: let half precision resolve it best
+    # balanced scores do not depend on the map's scale: take the one half precision resolves best
     scale = 1 / np.abs(tensors["map"]).max()
     tensors["map"] = (scale * tensors["map"]).astype(np.float16)
     tensors[IN_FILES] = (scale**2 * tensors[IN_FILES]).astype(np.float16)

@@ -122,8 +122,8 @@ def find_things(datasource: Iterable[Any], emojibase: Iterable[Any]) -> list[Thi
     for entry in datasource:
         if entry["subcategory"] in KINDS:
             code = plain_code(entry["unified"])
-            own = words[code]
-            called = own["emoji"], own["label"], tuple(own["tags"]), entry["name"]
+            known = words[code]
+            called = known["emoji"], known["label"], tuple(known["tags"]), entry["name"]
             things.append(Thing(code, *called, entry["subcategory"], entry["category"]))
     return things
 
@@ -135,13 +135,13 @@ def find_drawings(
     found = []
     for thing in things:
         keys = thing.code, bare(thing.name), bare(thing.unicode_name)
-        own = []
+        drawn = []
         for name, drawings in sets.items():
             key = next((key for key in keys if key in drawings), None)
             if key is not None:
-                own.append(Drawing(thing, name, drawings[key]))
-        if len(own) >= MIN_SETS:
-            found += own
+                drawn.append(Drawing(thing, name, drawings[key]))
+        if len(drawn) >= MIN_SETS:
+            found += drawn
     return found
 
 

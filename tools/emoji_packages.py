@@ -111,7 +111,7 @@ def _check(path: Path, package: Package) -> None:
     if found != package.sha256:
         raise FileFormatError(
             f"{path} is not the known tarball of {package.spec}: its SHA-256 is {found}, not "
-            f"{package.sha256}. Remove it to get it anew."
+            f"{package.sha256}. Remove it to fetch it again."
         )
 
 
@@ -136,13 +136,13 @@ def read_assets(tarball: Path) -> dict[str, str | bytes]:
 
 
 def read_icons(tarball: Path) -> dict[str, str]:
-    """Drawings of a package of Iconify's format, by bare name; aliases stand behind names."""
+    """Drawings of a package of Iconify's format, by bare name; names come before aliases."""
     icons = read_json(tarball, "icons.json")
     drawings: dict[str, str] = {}
     names = {name: name for name in icons["icons"]}
     names |= {name: alias["parent"] for name, alias in icons.get("aliases", {}).items()}
-    for name, own in names.items():
-        icon = icons["icons"][own]
+    for name, icon_name in names.items():
+        icon = icons["icons"][icon_name]
         width, height = (icon.get(key, icons[key]) for key in ("width", "height"))
         head = f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" {_SPACES}>'
         drawings.setdefault(bare(name), f"{head}{icon['body']}</svg>")

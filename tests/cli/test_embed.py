@@ -87,7 +87,7 @@ def test_own_texts_from_start_to_end(tmp_path):
         (("--kind", "text"), "--kind text needs --descriptions"),
         (("--kind", "w2v", "--vectors", "none.txt"), "There is no file 'none.txt'"),
         (("--kind", "hie", "--vectors", "none.txt"), "--vectors does not go with --kind hie"),
-        (("--kind", "hie", "--report", "no/such/r.csv"), "--report needs a file of its own"),
+        (("--kind", "hie", "--report", "no/such/r.csv"), "--report needs a file other than --out"),
         (("--kind", "hie", "--hint", "beast"), "WordNet has no kind 'beast'"),
     ],
 )

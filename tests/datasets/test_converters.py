@@ -186,7 +186,7 @@ def test_release(tmp_path):
         ({"test_X": np.ones((5, 4))}, "test_X has 5 rows, .* 4 test_labels; it looks transposed"),
         ({"test_X": np.ones((4, 6))}, "differ in width, 5 and 6"),
         ({"test_Y": {"att": np.ones((4, 2))}}, "hold different embeddings"),
-        ({"val_Y": {"att": np.ones((4, 1))}}, "column 1 of val_Y is no column of trainval_Y"),
+        ({"val_Y": {"att": np.ones((4, 1))}}, "column 1 of val_Y is not a column of trainval_Y"),
         ({"test_Y": {"att": np.ones((4, 2)), "w2v": np.ones((2, 3))}}, "differ in number"),
         ({"test_Y": np.array([["x"]], object)}, "a containers.Map.*cell2struct"),
     ],

@@ -1,4 +1,4 @@
-"""The embedded set, the synthetic world and the dataset folder."""
+"""The bundled set, the synthetic world and the dataset folder."""
 
 import numpy as np
 import pytest

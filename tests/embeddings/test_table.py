@@ -60,7 +60,7 @@ def test_delimiters_inside_names(tmp_path):
     ("text", "message"),
     [
         ("class,a\nx,1_0\n", r"line 2 .class 'x'.: a number must not hold an underscore"),
-        ("class,a\nx,1\nx,2\n", "'x' stands twice in the table, in rows 0 and 1"),
+        ("class,a\nx,1\nx,2\n", "'x' is listed twice, in rows 0 and 1"),
         ("class,a,b\nx,1,2\ny,1\n", r"line 3 \(class 'y'\): 2 cells, but the header has 3"),
         ("class,a,b\nx,1,2\ny,1,2,3\n", r"line 3 \(class 'y'\): 4 cells, but the header has 3"),
         ("class,a,b\nx,1,2\ny,1,\n", "class 'y', column 'b' holds ''"),
@@ -109,7 +109,7 @@ def test_files_of_other_kinds(tmp_path):
         (["a"], np.ones(3), "not an array of shape"),
         (["a"], np.ones((1, 0)), "at least one dimension"),
         ([], np.ones((0, 1)), "at least one class"),
-        ([1, 1], np.ones((2, 1)), "Class 1 stands twice"),
+        ([1, 1], np.ones((2, 1)), "Class 1 is listed twice"),
     ],
 )
 def test_bad_tables(names, vectors, message):
@@ -138,7 +138,7 @@ def test_select_keeps_order_and_suggests(table):
         table.select(["zebar"])
     with pytest.raises(ValueError, match="names are of type str .such as 'zebra'., not int"):
         table.select([3])
-    with pytest.raises(ValueError, match="stands twice"):
+    with pytest.raises(ValueError, match="is listed twice"):
         table.select(["zebra", "zebra"])
 
 

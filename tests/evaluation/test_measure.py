@@ -255,7 +255,7 @@ def with_split(world, **change):
 
 def test_splits_that_do_not_allow_it(world, model):
     fresh = ESZSL(model.class_embeddings)
-    with pytest.raises(ValueError, match=r"keeps no images of seen classes .* latem\.hold_out"):
+    with pytest.raises(ValueError, match=r"holds out no images of seen classes .* latem\.hold_out"):
         evaluate(fresh, with_split(world, held_out=()), generalized=True)
     train = world.split().train + world.split().val
     for parts in ({"train": train, "val": ()}, {"train": train[:-1], "val": train[-1:]}):

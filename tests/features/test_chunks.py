@@ -130,7 +130,7 @@ def test_kill_9_and_continue(tmp_path, encoder):
     assert not out.exists()
     result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=240)
     assert result.returncode == 0, result.stderr
-    assert "pictures had been done by an interrupted run" in result.stdout
+    assert "pictures were already done by an interrupted run" in result.stdout
     assert "\x1b" not in result.stdout
     dataset = read_folder(out)
     assert len(dataset.features) == 179

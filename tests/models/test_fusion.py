@@ -135,7 +135,7 @@ def test_only_classes_every_member_describes_are_common(world, members):
         ({"weights": [1]}, "one weight per member, 2"),
         ({"weights": [1, -1]}, "none negative"),
         ({"weights": [0, 0]}, "at least one weight above zero"),
-        ({"members": []}, "members with names of their own"),
+        ({"members": []}, "members with different names"),
     ],
 )
 def test_bad_parameters(world, members, change, message):
@@ -151,7 +151,7 @@ def test_bad_requests(world, members, fusion):
     with pytest.raises(TypeError, match="a list of names"):
         fusion.predict(world.testing()[0], (table.names, table.vectors))
     X, y = world.training()
-    with pytest.raises(ValueError, match="names of their own"):
+    with pytest.raises(ValueError, match="different names"):
         LateFusion([members[0], members[0]]).fit(X, y)
     with pytest.raises(TypeError, match="are pairs .name, model., not LatEm"):
         LateFusion([members[0][1]]).fit(X, y)
@@ -169,5 +169,5 @@ def test_bad_requests(world, members, fusion):
         fusion.top_k(X, 11, "unseen")
     other = clone(members[1][1]).fit(*world.testing())
     pair = [("att", clone(members[0][1]).fit(X, y)), ("half", other)]
-    with pytest.raises(ValueError, match="'half' has seen other classes than 'att'"):
+    with pytest.raises(ValueError, match="'half' has not seen the same classes as 'att'"):
         LateFusion(pair, prefit=True).fit(X, y)

@@ -287,7 +287,7 @@ def test_names_that_look_like_markup_are_shown_as_they_are(photos, trained, tmp_
         (["MODEL", "PHOTO", "--classes", " , "], "names no class", 1),
         (["MODEL", "PHOTO", "--format", "xml"], "--format is table, json or csv", 2),
         (["MODEL", "EMPTY"], "the folder holds no pictures", 1),
-        (["MODEL", "PHOTO", "--explain", "--format", "csv"], "does not fit into CSV", 2),
+        (["MODEL", "PHOTO", "--explain", "--format", "csv"], "do not fit into CSV", 2),
     ],
 )
 def test_misuse(arguments, message, code, photos, trained, tmp_path):

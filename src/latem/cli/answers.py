@@ -35,16 +35,16 @@ class Answers:
 
     def __init__(self, output: str, *, explain: bool = False):
         if output not in _FORMATS:
-            raise typer.BadParameter(f"--format is table, json or csv, not {output!r}.")
+            raise typer.BadParameter(f"--format must be table, json or csv, not {output!r}.")
         if output == "csv" and explain:
             raise typer.BadParameter(
-                "An explanation does not fit into CSV; take --format json or table."
+                "Explanations do not fit into CSV; use --format json or table."
             )
         self.output = output
         self.n_failed = 0
 
     def find(self, sources: Sequence[Path]) -> list[Path]:
-        """Files that are meant: those given, and all pictures in folders that are given."""
+        """Pictures to name: the files given, and all pictures in the folders given."""
         from latem.datasets.picture_files import pictures_in
 
         found, errors = pictures_in(sources)
@@ -99,10 +99,10 @@ def _print(named: Sequence[Named]) -> None:
     for title in ("named", "score", "then"):
         table.add_column(title)
     for one in named:
-        own = str(one.picture.absolute().relative_to(folder))
+        path = str(one.picture.absolute().relative_to(folder))
         then = ", ".join(map(str, one.names[1:]))
         # as Text, because names may look like markup
-        cells = (own, str(one.names[0]), f"{one.scores[0]:.3f}", then)
+        cells = (path, str(one.names[0]), f"{one.scores[0]:.3f}", then)
         table.add_row(*(Text(cell) for cell in cells))
     console.print(table)
     for one in named:

@@ -75,7 +75,7 @@ def info(
 
 
 convert = typer.Typer(
-    help="Make a dataset folder from the files people have.", no_args_is_help=True
+    help="Make a dataset folder from files in other formats.", no_args_is_help=True
 )
 app.add_typer(convert, name="convert")
 
@@ -222,7 +222,7 @@ def split(
         names = [f"{prefix}{i}" for i in range(1, n + 1)]
         taken = [name for name in names if name in dataset.splits]
         if taken:
-            raise FileExistsError(f"The dataset already has splits {taken}; give a --prefix.")
+            raise FileExistsError(f"The dataset already has splits {taken}; give another --prefix.")
         for name, drawn in zip(
             names, random_class_splits(dataset.classes.tolist(), wanted, n, seed), strict=True
         ):

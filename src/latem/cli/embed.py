@@ -54,7 +54,7 @@ def classes(
         Path | None, typer.Option(help="w2v, glo: file of word vectors (text, binary, .gz).")
     ] = None,
     synonyms: Annotated[
-        Path | None, typer.Option(help="w2v, glo: CSV class,words to look up instead.")
+        Path | None, typer.Option(help="w2v, glo: CSV class,words; what to look up instead.")
     ] = None,
     senses: Annotated[
         Path | None, typer.Option(help="hie: CSV class,synset that fixes meanings.")
@@ -90,7 +90,9 @@ def classes(
             if value and kind not in kinds:
                 raise ValueError(f"{option} does not go with --kind {kind.value}.")
         if report is not None and (report == out or not report.parent.is_dir()):
-            raise ValueError(f"--report needs a file of its own in a folder that exists: {report}.")
+            raise ValueError(
+                f"--report needs a file other than --out, in a folder that exists: {report}."
+            )
         table, used = _embed(kind, wanted, given, synonyms, senses, hint)
         _write(table, out)
         if used is not None and report is not None:
@@ -106,11 +108,13 @@ def train_words(
     out: Annotated[Path, typer.Option(help="The new file of word vectors (.txt).")],
     dimensions: Annotated[int, typer.Option(min=1, help="Width of the vectors.")] = 400,
     window: Annotated[int, typer.Option(min=1, help="Words of context on each side.")] = 5,
-    min_count: Annotated[int, typer.Option(min=1, help="Fewest occurrences of a word.")] = 5,
+    min_count: Annotated[
+        int, typer.Option(min=1, help="Leave out words that occur less often.")
+    ] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the corpus.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
     workers: Annotated[
-        int, typer.Option(min=1, help="Threads; the result is reproducible with one only.")
+        int, typer.Option(min=1, help="Threads; only with one is the result reproducible.")
     ] = 1,
     names: Annotated[
         Path | None, typer.Option(help="Class names that become single words, one per line.")

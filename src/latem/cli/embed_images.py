@@ -38,7 +38,7 @@ def images(
     ] = "efficientnet-lite0",
     unseen: UnseenOption = None,
     weights: Annotated[
-        Path | None, typer.Option(help="Local weight file; else the library downloads its own.")
+        Path | None, typer.Option(help="Local weight file; without it the library downloads one.")
     ] = None,
     size: Annotated[int | None, typer.Option(min=1, help="ONNX: side of the input.")] = None,
     mean: Annotated[
@@ -66,7 +66,7 @@ def images(
         ),
     ] = 0.0,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the choice of val classes and held-out pictures.")
+        int, typer.Option(min=0, help="Seed for choosing val classes and held-out pictures.")
     ] = 0,
     skip_unknown: Annotated[
         bool, typer.Option("--skip-unknown", help="Leave out classes that no table describes.")
@@ -138,7 +138,7 @@ def _tell(made: Embedded, out: Path) -> None:
             + (f", {len(split.held_out)} held-out pictures" if split.held_out else "")
         )
     if made.n_reused:
-        typer.echo(f"{made.n_reused} pictures had been done by an interrupted run.")
+        typer.echo(f"{made.n_reused} pictures were already done by an interrupted run.")
     for note in made.notes:
         typer.echo(f"latem: {note}", err=True)
     if made.skipped:

@@ -1,4 +1,4 @@
-"""`latem evaluate`: what a saved model is worth on a dataset."""
+"""`latem evaluate`: how good a saved model is on a dataset."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def evaluate_command(
     split: Annotated[str, typer.Option(help="Which split of the dataset.")] = "standard",
     generalized: Annotated[
         bool,
-        typer.Option("--generalized", help="Name seen and unseen classes together, too."),
+        typer.Option("--generalized", help="Also name seen and unseen classes together."),
     ] = False,
     probabilities: Annotated[
         bool,
         typer.Option("--probabilities", help="Calibrate the probabilities and measure them."),
     ] = False,
     seed: Annotated[
-        int, typer.Option(min=0, help="Which images are kept aside to choose γ on.")
+        int, typer.Option(min=0, help="Seed for choosing the images that γ is chosen on.")
     ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     table: Annotated[
-        Path | None, typer.Option("--csv", help="Write all numbers to a CSV file, too.")
+        Path | None, typer.Option("--csv", help="Also write all numbers to a CSV file.")
     ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Show results only, no progress.")

@@ -16,13 +16,13 @@ def gallery(
     model: Annotated[Path, typer.Argument(help="Model file.")],
     dataset: Annotated[Path, typer.Argument(help="Dataset folder.")],
     out: Annotated[Path, typer.Option(help="Folder for the page.")] = Path("latem-gallery"),
-    split: Annotated[str, typer.Option(help="Whose test classes to show.")] = "standard",
+    split: Annotated[str, typer.Option(help="Split whose test classes are shown.")] = "standard",
     n: Annotated[int, typer.Option("--images", min=1, max=100, help="Images per map.")] = 8,
     pictures: Annotated[
         Path | None,
         typer.Option(
-            help="Folder that holds the pictures; by default the dataset's `images`, or the one "
-            "that they were embedded from."
+            help="Folder that holds the pictures; by default the dataset's `images`, or the "
+            "folder they were embedded from."
         ),
     ] = None,
 ) -> None:
@@ -57,9 +57,9 @@ def gallery(
 
 def _pictures(folder: Path, info: Mapping[str, Any]) -> Path:
     """Where a dataset's pictures are likely to be."""
-    own, source = folder / "images", Path(str(info.get("pictures", "")))
-    if own.is_dir() or "pictures" not in info:
-        return own
+    inside, source = folder / "images", Path(str(info.get("pictures", "")))
+    if inside.is_dir() or "pictures" not in info:
+        return inside
     return source.parent if source.suffix.lower() == ".csv" else source
 
 

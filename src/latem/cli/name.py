@@ -28,7 +28,7 @@ def name(
     top: Annotated[int, typer.Option(min=1, help="How many names to give, best first.")] = 5,
     output: Format = "table",
 ) -> None:
-    """Name pictures with words of your own; nothing needs to be trained.
+    """Name pictures with your own words; nothing needs to be trained.
 
     Names are looked up in WordNet; a synset such as crane.n.05 can be given as well. Pictures that
     cannot be read are listed and left out; the exit code is then 1.
@@ -38,7 +38,7 @@ def name(
 
     answers = Answers(output)
     if (names is None) == (names_file is None):
-        raise typer.BadParameter("Give the possible answers by --names or by --names-file.")
+        raise typer.BadParameter("Give the possible answers with either --names or --names-file.")
     with failures(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         wanted = _split(names) if names is not None else read_lines(str(names_file), "names")

@@ -29,7 +29,7 @@ def predict(
         ),
     ] = 0.0,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say which traits spoke for the answer.")
+        bool, typer.Option("--explain", help="Say which traits made the difference.")
     ] = False,
     output: Format = "table",
     weights: Annotated[

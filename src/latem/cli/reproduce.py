@@ -52,7 +52,7 @@ def reproduce(
 ) -> None:
     """Run the paper's tables and figures and put our numbers beside the published ones.
 
-    An interrupted run continues where it stopped. What is missing here is skipped by name.
+    An interrupted run continues where it stopped. Datasets that are missing are skipped and named.
     """
     from latem.experiments.runner import reproduce as run
 
@@ -94,7 +94,7 @@ def _print(done: Reproduction, out: Path) -> None:
 
 def _print_group(table: dict, group: str) -> None:
     """The columns of one dataset, so that lines stay short."""
-    places = [i for i, (own, _) in enumerate(table["columns"]) if own == group]
+    places = [i for i, (of, _) in enumerate(table["columns"]) if of == group]
     shown = Table(table["row_title"], title=f"{table['title']}, {group}: ours (paper)")
     for i in places:
         shown.add_column(table["columns"][i][1], justify="right", no_wrap=True)

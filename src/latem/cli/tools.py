@@ -16,7 +16,7 @@ def failures() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # the reader had enough, as head has: click ends quietly then
+        raise  # the reader closed the pipe, as head does: click then ends quietly
     except (OSError, ValueError, TypeError, ImportError) as error:
         Console(stderr=True, soft_wrap=True).print(Text(f"latem: {error}", style="red"))
         raise typer.Exit(1) from None

@@ -15,9 +15,7 @@ def train(
     dataset: Annotated[Path, typer.Argument(help="Dataset folder.")],
     embedding: Annotated[str, typer.Option(help="Name of the class table to learn with.")],
     out: Annotated[Path, typer.Option(help="Model file to write.")],
-    model: Annotated[
-        str, typer.Option(help="LatEm, or one of its rivals, such as ESZSL.")
-    ] = "LatEm",
+    model: Annotated[str, typer.Option(help="LatEm, or a baseline such as ESZSL.")] = "LatEm",
     preset: Annotated[
         str | None,
         typer.Option(
@@ -34,7 +32,9 @@ def train(
             min=1, help="Number of maps; if not given, 1 (tuned) or chosen on held-out classes."
         ),
     ] = None,
-    step: Annotated[float | None, typer.Option(help="Step size; as for --maps.")] = None,
+    step: Annotated[
+        float | None, typer.Option(help="Step size; if not given, as for --maps.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the images.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     quiet: Annotated[

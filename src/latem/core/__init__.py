@@ -1,1 +1,1 @@
-"""Files, threads, messages, progress: what knows nothing of zero-shot learning."""
+"""Files, threads, messages, progress: everything that knows nothing about zero-shot learning."""

@@ -18,14 +18,14 @@ def progress_bar(
     unit: str = "",
     in_bytes: bool = False,
 ) -> Iterator[Advance]:
-    """Bar that is moved by calling what the block gets; nothing happens unless `shown`.
+    """Progress bar; the block gets a function that moves it. Nothing happens unless `shown`.
 
     Parameters
     ----------
     shown : bool
     title : str
     total : number, optional
-        Steps in all; it may also be told later.
+        Steps in all; it may also be given later.
     unit : str
         What is counted, such as "epochs".
     in_bytes : bool
@@ -34,8 +34,8 @@ def progress_bar(
     Yields
     ------
     callable
-        ``advance()`` is one step on; ``advance(done, total)`` tells where it stands; `text` is
-        shown behind the bar.
+        ``advance()`` moves it by one step, ``advance(done, total)`` to a given place; `text` is
+        shown after the bar.
     """
     if not shown:
         yield lambda done=None, total=None, text="": None

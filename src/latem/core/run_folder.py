@@ -15,7 +15,7 @@ from typing import Any
 
 from latem.core import storage
 
-_MARK = ".latem-run"  # tells a folder of ours even before its run is complete
+_MARK = ".latem-run"  # marks a run folder even before its run is complete
 
 
 class RunFolder:
@@ -24,7 +24,7 @@ class RunFolder:
     Parameters
     ----------
     path : path
-        Made if it does not exist. A folder that holds something else than a run is refused.
+        Made if it does not exist. A folder that holds anything but a run is refused.
     """
 
     def __init__(self, path: str | PathLike[str]):

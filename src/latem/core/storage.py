@@ -47,8 +47,8 @@ class FileFormatError(ValueError):
 
 def library_versions() -> dict[str, str]:
     """Versions of Python and of the libraries a result depends on."""
-    own = {"python": platform.python_version(), "latem": __version__}
-    return own | {name: version(name) for name in _VERSIONS}
+    versions = {"python": platform.python_version(), "latem": __version__}
+    return versions | {name: version(name) for name in _VERSIONS}
 
 
 @contextmanager
@@ -87,8 +87,8 @@ def only_one(path: str | PathLike[str], message: str) -> Iterator[None]:
             raise BlockingIOError(message) from None
         except OSError as error:
             warnings.warn(
-                f"{path} cannot be locked ({error.strerror}): take care that no other run writes "
-                f"the same folder.",
+                f"{path} cannot be locked ({error.strerror}): make sure that no other run "
+                f"writes to the same folder.",
                 stacklevel=3,
             )
         yield

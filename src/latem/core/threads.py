@@ -48,7 +48,7 @@ class _BlasLimit:
             self._holders.setdefault(here, []).append(frame)
 
     def release(self, level: int) -> None:
-        """Give up all holds of this thread from a level on; to do it again does no harm."""
+        """Give up all holds of this thread from a level on; doing it again does no harm."""
         here = threading.get_ident()
         with self._lock:
             holders = self._holders.get(here, [])
@@ -154,7 +154,7 @@ def resolve_threads(n_threads: int | None) -> int:
 def run_all(task: Callable[[Any], None], pieces: Iterable[Any], n_threads: int | None) -> None:
     """Run `task(piece)` for every piece, with single-threaded matrix products inside.
 
-    The calling thread works along. After an error no further piece is begun, and the first
+    The calling thread takes part. After an error no further piece is begun, and the first
     error is raised.
     """
     waiting = list(pieces)

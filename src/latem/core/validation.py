@@ -1,4 +1,4 @@
-"""Checks of parameters: the one door to parts of scikit-learn that it does not promise to keep.
+"""Checks of parameters: the only use of parts of scikit-learn that it does not promise to keep.
 
 `pyproject.toml` bounds scikit-learn to the versions this was tested with.
 """

@@ -48,7 +48,7 @@ def from_npz(
             arrays = {key: file[key] for key in file.files}
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no file {str(path)!r}.") from None
-    except Exception as error:  # zip and NumPy raise many kinds for files that are cut
+    except Exception as error:  # zip and NumPy raise many kinds for truncated files
         raise ValueError(f"{path} is not a readable NPZ file without pickles: {error}.") from None
     for key in ("features", "labels"):
         if key not in arrays:
@@ -79,7 +79,7 @@ def from_table(
             frame = pd.read_csv(path, sep=separator, dtype=text, keep_default_na=False)
     except ImportError:
         raise ImportError(f"Reading {path} needs pyarrow: pip install 'latem[parquet]'.") from None
-    except Exception as error:  # parsers raise many kinds for files that are cut or mislabelled
+    except Exception as error:  # parsers raise many kinds for truncated or mislabelled files
         raise ValueError(f"{path} is not a readable table: {error}.") from None
     if "class" not in frame:
         raise ValueError(f"{path} needs a column 'class'; it has {list(frame.columns[:5])}.")

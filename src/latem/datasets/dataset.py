@@ -141,7 +141,7 @@ class ZeroShotDataset:
         """Features and labels of every image, whatever the splits say."""
         return with_encoder(self.features, self.encoder), self.labels
 
-    def _some(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _images_at(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Features and labels of some rows; the features know their encoder."""
         return with_encoder(self.features[rows], self.encoder), self.labels[rows]
 
@@ -155,23 +155,23 @@ class ZeroShotDataset:
         chosen = self.split(split)
         rows = self.rows(chosen.train + chosen.val if val else chosen.train)
         rows = rows[~np.isin(rows, chosen.held_out)]
-        return self._some(rows)
+        return self._images_at(rows)
 
     def validation(self, split: str = "standard") -> tuple[np.ndarray, np.ndarray]:
         """Features and labels of the val classes, without held-out images."""
         chosen = self.split(split)
         rows = self.rows(chosen.val)
         rows = rows[~np.isin(rows, chosen.held_out)]
-        return self._some(rows)
+        return self._images_at(rows)
 
     def testing(self, split: str = "standard") -> tuple[np.ndarray, np.ndarray]:
         """Features and labels of the unseen (test) classes."""
         rows = self.rows(self.split(split).test)
-        return self._some(rows)
+        return self._images_at(rows)
 
 
 def read_encoder(info: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Spec of an encoder from a dataset's provenance; None if it says nothing of one."""
+    """Spec of an encoder from a dataset's provenance; None if it names none."""
     if "encoder_spec" not in info:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The embedded dataset: 634 things, each drawn by several free emoji sets.
+"""The bundled dataset: 634 things, each drawn by several free emoji sets.
 
 Real pictures of many classes with names and keywords, small enough to ship. A class *is* a
 character, so tables and pages can show it without shipping a drawing. Part of any score on it
@@ -30,7 +30,7 @@ def restore(codes: np.ndarray) -> np.ndarray:
 
 
 def load_emoji() -> ZeroShotDataset:
-    """The embedded emoji dataset.
+    """The bundled emoji dataset.
 
     Returns
     -------

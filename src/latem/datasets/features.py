@@ -25,9 +25,9 @@ class EncodedFeatures(np.ndarray):
         self.encoder = getattr(source, "encoder", None)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        plain = [_plain(value) for value in inputs]
+        plain = [_without_encoder(value) for value in inputs]
         if options.get("out") is not None:
-            options["out"] = tuple(_plain(value) for value in options["out"])
+            options["out"] = tuple(_without_encoder(value) for value in options["out"])
         return getattr(ufunc, method)(*plain, **options)
 
     def __reduce__(self) -> Any:
@@ -35,7 +35,7 @@ class EncodedFeatures(np.ndarray):
 
 
 def with_encoder(features: np.ndarray, encoder: Mapping[str, Any] | None) -> np.ndarray:
-    """The same numbers, knowing their encoder; as they are if there is none to know."""
+    """The same numbers together with their encoder; unchanged if there is none."""
     if encoder is None:
         return features
     view = np.asarray(features).view(EncodedFeatures)
@@ -47,5 +47,5 @@ def _rebuilt(features: np.ndarray, encoder: Mapping[str, Any] | None) -> np.ndar
     return with_encoder(features, encoder)
 
 
-def _plain(value: Any) -> Any:
+def _without_encoder(value: Any) -> Any:
     return value.view(np.ndarray) if isinstance(value, EncodedFeatures) else value

@@ -1,4 +1,4 @@
-"""Downloads: with progress, resumable, checked, and never half at their place.
+"""Downloads: with progress, resumable, checked, and never left half-written under their name.
 
 A download goes to `FILE.part` beside its target and is renamed when it is complete and, where a
 checksum is known, verified. What identifies the file on the server is kept in `FILE.part.json`:
@@ -77,7 +77,7 @@ ASK: dict[str, str] = {
     "SUN attributes": "https://cs.brown.edu/~gmpatter/sunattributes.html",
     "the LatEm release": "the paper's authors, Max Planck Institute for Informatics, Saarbrücken",
 }
-"""Where to ask for what has no address that a program may download from."""
+"""Where to ask for data that no program may download."""
 
 
 def find_source(name_or_url: str) -> str:
@@ -161,7 +161,7 @@ def _continue(url: str, part: Path, note: Path, progress: Progress | None, timeo
                     if progress is not None:
                         progress(done, total)
     except urllib.error.HTTPError as error:
-        if error.code == 416 and done:  # what is here is no part of what is there
+        if error.code == 416 and done:  # what is here does not belong to what is there
             part.unlink()
             _continue(url, part, note, progress, timeout)
             return
@@ -189,7 +189,7 @@ def _earlier_attempt(url: str, part: Path, note: Path) -> tuple[int, str]:
         kept = json.loads(note.read_text(encoding="utf-8"))
         same = kept["url"] == url and bool(kept["tag"])
     except (ValueError, KeyError, TypeError):
-        same = False  # a damaged note: begin anew
+        same = False  # a damaged note: start again
     if not same:
         return 0, ""
     return part.stat().st_size, kept["tag"]
@@ -198,7 +198,7 @@ def _earlier_attempt(url: str, part: Path, note: Path) -> tuple[int, str]:
 def _parse_checksum(checksum: str | None) -> tuple[str, str]:
     kind, _, expected = (checksum or "md5:-").partition(":")
     if kind not in ("sha256", "md5") or not expected:
-        raise ValueError(f"A checksum is 'sha256:…' or 'md5:…', not {checksum!r}.")
+        raise ValueError(f"A checksum must be 'sha256:…' or 'md5:…', not {checksum!r}.")
     return kind, expected
 
 
@@ -214,8 +214,8 @@ def _verify(path: Path, origin: str, checksum: str | None) -> None:
     if found != expected.lower():
         path.unlink()
         raise OSError(
-            f"{origin} has {kind} {found}, not {expected}: it is damaged or another file, and was "
-            f"removed."
+            f"{origin} has {kind} {found}, not {expected}: it is damaged or a different file, "
+            f"and was removed."
         )
 
 

@@ -92,9 +92,12 @@ def _write_parts(dataset: ZeroShotDataset, folder: Path, name: str) -> None:
 
 
 def check_name(name: str) -> None:
-    """Refuse the name of a class table or split that no file can have."""
+    """Refuse a name of a class table or split that cannot be a file's name."""
     if not name or name.startswith(".") or "/" in name or "\\" in name:
-        raise ValueError(f"{name!r} cannot be the name of a class table or split: it names a file.")
+        raise ValueError(
+            f"{name!r} cannot be the name of a class table or split, because a file gets "
+            f"that name; use a name without slashes that does not begin with a dot."
+        )
 
 
 def _toml_value(value: str | int | float) -> str:

@@ -1,4 +1,4 @@
-"""Datasets from the MATLAB files people have.
+"""Datasets from MATLAB files.
 
 Two layouts are known: the pair `res101.mat` and `att_splits.mat` of "Zero-Shot Learning: The Good,
 the Bad and the Ugly", and the `data_*.mat` files of the LatEm authors' release. MATLAB counts from
@@ -134,7 +134,7 @@ def from_gbu(
     both = sorted(of["trainval"] & of["test_unseen"])
     if both:
         raise ValueError(
-            f"{tables.path}: {both[:3]} are both seen and unseen; its locations do not belong to "
+            f"{tables.path}: {both[:3]} are both seen and unseen; its locations do not fit "
             f"the labels in {images.path}."
         )
     parts = np.concatenate([rows[part] for part in ("trainval", "test_seen", "test_unseen")])
@@ -145,7 +145,9 @@ def from_gbu(
         )
     strange = sorted(of["test_seen"] - of["trainval"])
     if strange:
-        raise ValueError(f"{tables.path}: test_seen_loc has images of {strange[:3]}, not seen.")
+        raise ValueError(
+            f"{tables.path}: test_seen_loc has images of {strange[:3]}, which are not seen classes."
+        )
     val = _listed(tables.path.parent, classes, "valclasses1.txt")
     if val is None and "val" in of and not of["val"] & of.get("train", set()):
         val = of["val"]
@@ -263,12 +265,14 @@ def _release_val(file: MatFile, seen: dict[str, np.ndarray], names: np.ndarray) 
     key = next(iter(seen))
     val = _release_tables(file, "val")
     if key not in val or val[key].shape[1:] != seen[key].shape[1:]:
-        raise ValueError(f"{file.path}: val_Y holds other embeddings than trainval_Y.")
+        raise ValueError(f"{file.path}: val_Y does not hold the same embeddings as trainval_Y.")
     found = set()
     for number, row in enumerate(val[key], start=1):
         distances = np.abs(seen[key] - row).max(axis=1)
         if distances.min() > 1e-5 * max(np.abs(row).max(), 1e-30):
-            raise ValueError(f"{file.path}: column {number} of val_Y is no column of trainval_Y.")
+            raise ValueError(
+                f"{file.path}: column {number} of val_Y is not a column of trainval_Y."
+            )
         found.add(names[distances.argmin()].item())
     return found
 

@@ -102,7 +102,7 @@ def pictures_in(sources: Iterable[str | PathLike[str]]) -> tuple[list[Path], lis
             continue
         inside = list(_walk(source, ()))
         found += [path for path, reason in inside if not reason]
-        errors += [PictureError(_shown(str(path)), reason) for path, reason in inside if reason]
+        errors += [PictureError(_printable(str(path)), reason) for path, reason in inside if reason]
         if not inside:
             errors.append(PictureError(str(source), "the folder holds no pictures"))
     return found, errors
@@ -114,10 +114,12 @@ def _in_class_folders(source: Path) -> tuple[list[Picture], list[Skipped]]:
     for entry in sorted(_entries(source), key=lambda entry: entry.name):
         if not os.path.isdir(entry.path):
             if _named_like_picture(entry.name):
-                skipped.append(Skipped(_shown(entry.name), "", "it lies outside the class folders"))
+                skipped.append(
+                    Skipped(_printable(entry.name), "", "it lies outside the class folders")
+                )
             continue
         if not _is_unicode(entry.name):
-            skipped.append(Skipped(_shown(entry.name), "", "the folder's name is not Unicode"))
+            skipped.append(Skipped(_printable(entry.name), "", "the folder's name is not Unicode"))
             continue
         label = unicodedata.normalize("NFC", entry.name)
         n_before = len(pictures) + len(skipped)
@@ -126,7 +128,7 @@ def _in_class_folders(source: Path) -> tuple[list[Picture], list[Skipped]]:
             if not reason and not _is_unicode(image):
                 reason = "its name is not Unicode"
             if reason:
-                skipped.append(Skipped(_shown(image), label, reason))
+                skipped.append(Skipped(_printable(image), label, reason))
             else:
                 pictures.append(Picture(path, image, label))
         if len(pictures) + len(skipped) == n_before:
@@ -172,7 +174,7 @@ def _is_unicode(name: str) -> bool:
     return True
 
 
-def _shown(name: str) -> str:
+def _printable(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "replace")
 
 

@@ -39,7 +39,7 @@ def random_class_splits(
     n : int
         Number of splits.
     seed : int
-        The same seed gives the same splits; the first of five equals the only one of one.
+        The same seed gives the same splits; asking for more does not change the first ones.
 
     Returns
     -------
@@ -61,8 +61,8 @@ def random_class_splits(
     n_train, n_val, n_test = sizes
     if min(n_train, n_test) < 1 or n_val < 0 or n < 1:
         raise ValueError(
-            f"A split needs at least one train and one test class and no negative number, and at "
-            f"least one split must be wanted; got sizes={tuple(sizes)}, n={n}."
+            f"A split needs at least one train and one test class and no negative number, and n "
+            f"must be at least 1; got sizes={tuple(sizes)}, n={n}."
         )
     if sum(sizes) > len(names):
         raise ValueError(

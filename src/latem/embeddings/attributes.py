@@ -1,6 +1,6 @@
-"""Attribute tables (`att`) from the files people have.
+"""Attribute tables (`att`) from files.
 
-Beside the tables that `ClassEmbeddings.read` opens: Excel sheets, the text files of Animals with
+Besides the tables that `ClassEmbeddings.read` opens: Excel sheets, the text files of Animals with
 Attributes, and those of Caltech-UCSD Birds.
 """
 
@@ -146,7 +146,7 @@ def _read_excel(path: Path, name: str) -> ClassEmbeddings:
         frame = pd.read_excel(path, dtype=object, keep_default_na=False)
     except ImportError:
         raise ImportError(f"Reading {path} needs openpyxl: pip install 'latem[excel]'.") from None
-    except Exception as error:  # zip and XML errors of files that are cut or not Excel's
+    except Exception as error:  # zip and XML errors of files that are truncated or not Excel's
         raise ValueError(f"{path} is not a readable Excel file: {error}.") from None
     if frame.shape[1] < 2:
         raise ValueError(f"{path} needs a column of class names and at least one of numbers.")

@@ -41,9 +41,9 @@ def find_sense(name: str, *, hint: str | Sequence[str] | None = None) -> Sense:
     1. A name that begins with an ImageNet id ("n02085620-Chihuahua") means that synset.
     2. The whole name is looked up; if it is unknown, its leading words, numbers among them, are
        dropped one by one: "001.Black_footed_Albatross" is found by "albatross".
-    3. Of the senses of those words, the first one is taken. With a `hint`, those of the first
-       kind in it that has any come before: the first that goes by this very name ("dolphin" the
-       whale before "dolphinfish, dolphin"), else the first.
+    3. Of the senses of those words, the first one is taken. With a `hint`, it is chosen
+       among those of the first kind in it that has any: the first sense whose main word is this
+       very name ("dolphin" the whale before "dolphinfish, dolphin"), or else the first.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def find_sense(name: str, *, hint: str | Sequence[str] | None = None) -> Sense:
     """
     sense = _look_up(name, _check_hint(hint))
     if sense is None:
-        raise ValueError(f"WordNet knows no word of {_with_near(name)}; use another name for it.")
+        raise ValueError(f"WordNet does not know {_with_near(name)}; use another name for it.")
     return sense
 
 
@@ -88,14 +88,14 @@ def hierarchy_embeddings(
     Parameters
     ----------
     names : sequence of str
-        Class names; how their meaning is found is told at `find_sense`.
+        Class names; `find_sense` says how their meaning is found.
     senses : mapping of class to synset, or path, optional
         Meanings that are given rather than found, as ids ("n02391049") or names ("zebra.n.01"). A
         file is a CSV with columns `class` and `synset`, such as the report, saved and corrected.
     hint : str or sequence of str, optional
         Preferred lexicographer files, such as "animal".
     name : str
-        The embedding's own name.
+        Name of the embedding.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def hierarchy_embeddings(
     unknown = [key for key, sense in found.items() if sense is None]
     if unknown:
         raise ValueError(
-            f"WordNet knows no word of {'; '.join(map(_with_near, unknown))}. Rename such classes "
+            f"WordNet does not know {'; '.join(map(_with_near, unknown))}. Rename such classes "
             f"or give their synsets, as in senses={{{unknown[0]!r}: 'animal.n.01'}}."
         )
     chosen = {key: sense for key, sense in found.items() if sense is not None}
@@ -213,7 +213,7 @@ def _check_senses(senses: Any, names: Sequence[str]) -> dict[str, Synset]:
         senses = _read_senses(Path(senses))
     if not isinstance(senses, Mapping):
         raise TypeError(
-            f"senses is a dict of class → synset or the path of a CSV, not {type(senses).__name__}."
+            f"senses must be a dict of class → synset or a CSV's path, not {type(senses).__name__}."
         )
     known = set(names)
     strange = [key for key in senses if key not in known]
@@ -247,7 +247,9 @@ def _read_senses(path: Path) -> dict[str, str]:
     senses: dict[str, str] = {}
     for row in rows:
         if row["class"] in senses:
-            raise ValueError(f"{path}, line {rows.line_num}: class {row['class']!r} stands twice.")
+            raise ValueError(
+                f"{path}, line {rows.line_num}: class {row['class']!r} is listed twice."
+            )
         senses[row["class"]] = row["synset"] or ""
     return senses
 

@@ -26,7 +26,7 @@ TABLE_SUFFIXES = _TEXT_SUFFIXES + _PARQUET_SUFFIXES
 
 
 class ClassEmbeddings:
-    """Class names and their vectors; unchangeable once made.
+    """Class names and their vectors; immutable.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class ClassEmbeddings:
     vectors : array-like of shape (n_classes, n_dimensions)
         Finite numbers.
     name : str
-        The embedding's own name, such as "att".
+        Name of the embedding, such as "att".
     columns : sequence of str, optional
         What the dimensions are called, such as the attributes' names.
 
@@ -147,7 +147,7 @@ class ClassEmbeddings:
         return len(self.names)
 
     def __contains__(self, name: object) -> bool:
-        return _plain(name) in self._index
+        return _as_python(name) in self._index
 
     def __getitem__(self, name: Any) -> np.ndarray:
         return self.vectors[self.positions([name])[0]]
@@ -169,7 +169,7 @@ class ClassEmbeddings:
         return f"ClassEmbeddings({title}{len(self)} classes × {self.n_dimensions} dimensions)"
 
     def __deepcopy__(self, memo: dict) -> ClassEmbeddings:
-        return self  # unchangeable: cloned estimators share one table
+        return self  # immutable: cloned estimators share one table
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
@@ -183,7 +183,7 @@ class ClassEmbeddings:
 
     def positions(self, names: Iterable[Any]) -> np.ndarray:
         """Row numbers of some classes; an unknown name is an error that suggests near ones."""
-        wanted = [_plain(name) for name in names]
+        wanted = [_as_python(name) for name in names]
         missing = [name for name in wanted if name not in self._index]
         if missing:
             raise ValueError(
@@ -231,8 +231,8 @@ class ClassEmbeddings:
             if lone:
                 raise ValueError(
                     f"Tables {self.name!r} and {table.name!r} do not describe the same classes: "
-                    f"only one of them has {first_few(sorted(lone, key=str))}; select common names "
-                    f"first."
+                    f"only one of them has {first_few(sorted(lone, key=str))}; select common "
+                    f"classes."
                 )
         parts = [table.select(self.names).unit_vectors() for table in tables]
         names = [table.name or f"part{i}" for i, table in enumerate(tables, start=1)]
@@ -294,7 +294,7 @@ class ClassEmbeddings:
 
 
 def as_class_embeddings(table: Any) -> ClassEmbeddings:
-    """Table from whatever stands for one: a table, DataFrame, dict, (names, array) or path."""
+    """Table from anything that can be one: a table, DataFrame, dict, (names, array) or path."""
     if isinstance(table, ClassEmbeddings):
         return table
     if isinstance(table, pd.DataFrame):
@@ -306,7 +306,7 @@ def as_class_embeddings(table: Any) -> ClassEmbeddings:
     if isinstance(table, tuple) and len(table) == 2:
         return ClassEmbeddings(*table)
     raise TypeError(
-        "A class table is a ClassEmbeddings, a DataFrame indexed by class, a dict of class → "
+        "A class table must be a ClassEmbeddings, a DataFrame indexed by class, a dict of class → "
         f"vector, a pair (names, array) or a path, not {type(table).__name__}."
     )
 
@@ -314,13 +314,13 @@ def as_class_embeddings(table: Any) -> ClassEmbeddings:
 # -- checks -----------------------------------------------------------------------------------
 
 
-def _plain(name: Any) -> Any:
+def _as_python(name: Any) -> Any:
     return name.item() if isinstance(name, np.generic) else name
 
 
 def check_names(names: list[Any]) -> np.ndarray:
     """Class names as an array; they must be of one type, unique and not empty."""
-    plain = [_plain(name) for name in names]
+    plain = [_as_python(name) for name in names]
     if not plain:
         raise ValueError("A class table needs at least one class.")
     kinds = {type(name) for name in plain}
@@ -336,8 +336,7 @@ def check_names(names: list[Any]) -> np.ndarray:
             raise ValueError(f"Row {row} has no class name.")
         if name in seen:
             raise ValueError(
-                f"Class {name!r} stands twice in the table, in rows {seen[name]} and {row}; "
-                f"keep one of them."
+                f"Class {name!r} is listed twice, in rows {seen[name]} and {row}; keep one of them."
             )
         seen[name] = row
     array = np.array(plain)

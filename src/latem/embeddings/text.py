@@ -71,7 +71,7 @@ class SentenceEncoder:
         """
         vectors = np.empty((len(sentences), self.n_dimensions), np.float32)
         order = np.argsort([len(sentence) for sentence in sentences], kind="stable")
-        for first in range(0, len(order), _BATCH):  # alike lengths together: little padding
+        for first in range(0, len(order), _BATCH):  # similar lengths together: little padding
             rows = order[first : first + _BATCH]
             vectors[rows] = self._encode_batch([sentences[i] for i in rows])
         return vectors
@@ -146,7 +146,9 @@ def text_embeddings(
     }
     empty = [key for key, texts in sentences.items() if not any(str(t).strip() for t in texts)]
     if empty or not sentences:
-        raise ValueError(f"These classes have no description: {empty[:5]}; write a sentence each.")
+        raise ValueError(
+            f"These classes have no description: {empty[:5]}; write a sentence for each."
+        )
     encoder = SentenceEncoder() if encoder is None else encoder
     flat = [text for texts in sentences.values() for text in texts]
     owner = np.repeat(np.arange(len(sentences)), [len(texts) for texts in sentences.values()])

@@ -1,6 +1,6 @@
 """Vectors of some words, from a file of millions or from an object in memory.
 
-Files of word vectors hold millions of words and a data set names a few hundred, so a file is
+Files of word vectors hold millions of words and a dataset names a few hundred, so a file is
 streamed once and only the wanted words are kept. gensim's loaders know the same formats but hold
 every vector (or the first `limit`) in memory: reading is written by hand for that reason, and
 needs no gensim. Only what `KeyedVectors.save` wrote is read by gensim.
@@ -217,7 +217,7 @@ def _text_entries(file: Any, path: Path, layout: _Layout) -> _Entries:
             if surplus < 0 or any(_is_number(cell) for cell in cells[1 : 1 + surplus]):
                 raise FileFormatError(
                     f"{path}, line {line_number}: {len(cells) - 1} values after "
-                    f"{_shown(cells[0])}, but the first line says {width} for every word."
+                    f"{_quoted(cells[0])}, but the first line says {width} for every word."
                 )
             word, values = b" ".join(cells[: 1 + surplus]), b" ".join(cells[1 + surplus :])
         yield line_number, word, values
@@ -236,7 +236,7 @@ def _binary_entries(file: Any, path: Path, layout: _Layout) -> _Entries:
         while end < 0 or end + 1 + size > len(buffer):
             if end < 0 and len(buffer) - position > _LONGEST_WORD:
                 raise FileFormatError(
-                    f"{path}: word {number} has no end; it is not a word2vec binary file, or "
+                    f"{path}: word {number} does not end; this is not a word2vec binary file, or "
                     f"its first line ({count} {layout.width}) is wrong."
                 )
             chunk = file.read(_CHUNK)
@@ -253,23 +253,23 @@ def _binary_entries(file: Any, path: Path, layout: _Layout) -> _Entries:
     if (buffer[position:] + file.read(_LONGEST_WORD)).strip():
         raise FileFormatError(
             f"{path} goes on after the {count} words of {layout.width} values that its first "
-            f"line promises: that line is wrong, or it is not a word2vec binary file."
+            f"line promises: that line is wrong, or this is not a word2vec binary file."
         )
 
 
 def _parse(path: Path, place: int, word: bytes, values: bytes, layout: _Layout) -> np.ndarray:
     """Vector of one word, float32."""
-    where = f"{path}, {'word' if layout.binary else 'line'} {place} ({_shown(word)})"
+    where = f"{path}, {'word' if layout.binary else 'line'} {place} ({_quoted(word)})"
     if layout.binary:
         vector = np.frombuffer(values, dtype="<f4").astype(np.float64)
     else:
         cells = values.split()
         for cell in cells:
             if not _is_number(cell):
-                raise FileFormatError(f"{where}: {_shown(cell)} is not a number.")
+                raise FileFormatError(f"{where}: {_quoted(cell)} is not a number.")
         vector = np.array([float(cell) for cell in cells])
     if len(vector) != layout.width:
-        raise FileFormatError(f"{where}: {len(vector)} values where {layout.width} are due.")
+        raise FileFormatError(f"{where}: {len(vector)} values instead of {layout.width}.")
     if not (np.abs(vector) <= _LARGEST_VALUE).all():  # also catches nan
         odd = vector[~(np.abs(vector) <= _LARGEST_VALUE)][0]
         hint = "; it may be big-endian or not a word2vec binary file" if layout.binary else ""
@@ -285,5 +285,5 @@ def _is_number(cell: bytes) -> bool:
     return True
 
 
-def _shown(word: bytes) -> str:
+def _quoted(word: bytes) -> str:
     return repr(word[:40].decode(errors="replace"))

@@ -186,7 +186,7 @@ class WordNet:
 
 @functools.cache
 def load_wordnet() -> WordNet:
-    """The embedded WordNet, read once (in about a second).
+    """The bundled WordNet, read once (in about a second).
 
     >>> len(load_wordnet())
     82115

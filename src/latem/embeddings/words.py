@@ -1,7 +1,7 @@
 """Word vectors of class names (`w2v`, `glo`): looked up in a file, or trained on a text corpus.
 
-Section 5 of the paper describes classes by the word2vec and GloVe vectors of their names. How a
-name becomes a vector is told at `word_embeddings`; the files are read by `word_files`. Training is
+Section 5 of the paper describes classes by the word2vec and GloVe vectors of their names.
+`word_embeddings` says how a name becomes a vector; the files are read by `word_files`. Training is
 gensim's.
 """
 
@@ -243,7 +243,7 @@ def _synonyms(synonyms: Mapping[str, str] | str | PathLike[str] | None) -> Mappi
                 if len(cells) != 2:
                     raise FileFormatError(f"{place}: {len(cells)} cells; class,words needs 2.")
                 if cells[0] in mapping:
-                    raise FileFormatError(f"{place}: class {cells[0]!r} stands twice.")
+                    raise FileFormatError(f"{place}: class {cells[0]!r} is listed twice.")
                 mapping[cells[0]] = cells[1]
     except UnicodeDecodeError:
         raise FileFormatError(f"{path} is not UTF-8 text; save it as 'CSV UTF-8'.") from None
@@ -371,7 +371,7 @@ def train_word_vectors(
 
 
 class _Sentences:
-    """Lists of words of a corpus, with phrases joined; can be gone through again and again."""
+    """Lists of words of a corpus, with phrases joined; can be read again and again."""
 
     def __init__(
         self, corpus: str | PathLike[str] | Iterable[Sequence[str]], phrases: Iterable[str]

@@ -1,4 +1,4 @@
-"""`evaluate`: what a model is worth on a dataset, and seen against unseen classes."""
+"""`evaluate`: how good a model is on a dataset, on unseen classes and on seen ones beside them."""
 
 from latem.evaluation.measure import evaluate
 from latem.evaluation.result import Evaluation, GeneralizedEvaluation, ProbabilityEvaluation

@@ -3,7 +3,7 @@
 Always: how well unseen classes are named among themselves. On request the generalised setting, with
 and without calibrated stacking, and the quality of the probabilities. What these need chosen, γ and
 the temperature, is chosen on held-out classes: a *twin* of the model is fitted to the train classes
-alone, the val classes play the unseen ones, and images of the train classes that are kept aside
+alone, the val classes play the unseen ones, and images of the train classes that are set aside
 play the seen ones. Neither the test classes nor the split's held-out images have a say.
 """
 
@@ -57,7 +57,7 @@ def evaluate(
         and after. The split must have val classes. The temperature stays in the model; a
         threshold that `choose_rejection` chose before does not.
     share : float
-        Share of each train class's images that are kept aside when γ is chosen.
+        Share of each train class's images that are set aside when γ is chosen.
     seed : int
         Which images these are, and the seed of the copy that γ and the temperature are chosen
         with, if the model itself has none.
@@ -86,8 +86,8 @@ def evaluate(
     parts = _Parts(dataset, split)
     if len(parts.test) < 2:
         raise ValueError(
-            f"Split {split!r} has one test class only, which would always be named rightly; it "
-            f"needs at least 2."
+            f"Split {split!r} has only one test class, which any model would name correctly; "
+            f"it needs at least 2."
         )
     if generalized:
         parts.check_held_out()
@@ -117,7 +117,7 @@ def evaluate(
     twin = _Twin(model, parts, share, seed)
     if generalized and not len(twin.y_aside):
         raise ValueError(
-            "No image can be kept aside to choose γ on: every train class has a single one."
+            "No image can be set aside to choose γ on: every train class has only one."
         )
     if generalized:
         result = replace(result, generalized=_measure_generalized(model, parts, twin.gamma()))
@@ -152,8 +152,8 @@ class _Parts:
     def check_held_out(self) -> None:
         if not len(self.held_out()):
             raise ValueError(
-                f"Split {self.name!r} keeps no images of seen classes from training, so the "
-                f"generalised setting cannot be measured; make a split that does (latem embed "
+                f"Split {self.name!r} holds out no images of seen classes, so the generalised "
+                f"setting cannot be measured; make a split that does (latem embed "
                 f"images --held-out 0.2, latem data split --held-out 0.2, or latem.hold_out in "
                 f"Python), and fit the model to its training images."
             )
@@ -218,7 +218,7 @@ class _Twin:
 
 
 def _kept_aside(y: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """Which images to keep aside: a share of each class, at least one if it has several."""
+    """Which images to set aside: a share of each class, at least one if it has several."""
     rng = np.random.default_rng(seed)
     aside = np.zeros(len(y), bool)
     for name in np.unique(y):

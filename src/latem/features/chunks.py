@@ -111,8 +111,9 @@ class Chunks:
         vectors = self.encoder.encode_batch(np.stack(batch))
         if not np.isfinite(vectors).all():
             raise ValueError(
-                f"Encoder {self.encoder.name!r} gave numbers that are not finite for a picture "
-                f"from {self.pictures[rows[0]].image!r} on; check its file, mean and std."
+                f"Encoder {self.encoder.name!r} gave numbers that are not finite in the "
+                f"batch that begins with {self.pictures[rows[0]].image!r}; check the encoder's "
+                f"file, mean and std."
             )
         return vectors
 

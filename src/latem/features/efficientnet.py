@@ -96,9 +96,7 @@ def weight_file() -> Path:
         raise ImportError(f"Encoder 'efficientnet-lite0' needs the package {PACKAGE}: {INSTALL}.")
     path = Path(next(iter(spec.submodule_search_locations))) / "models" / WEIGHTS
     if file_digest(path) != DIGEST:
-        raise FileFormatError(
-            f"{path} is not the known weight file; install {PACKAGE}==0.1.0 anew."
-        )
+        raise FileFormatError(f"{path} is not the known weight file; reinstall {PACKAGE}==0.1.0.")
     return path
 
 

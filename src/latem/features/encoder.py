@@ -34,7 +34,7 @@ class Preprocessing:
     The square in the middle of the picture, `crop` times as wide as the picture's shorter side,
     is resized to `size` × `size`. (With the usual crop of 0.875 and 224 pixels that is "resize
     the shorter side to 256, cut 224 from the centre", in one step.) Then the pixels, counted
-    from 0 to 1, lose `mean` and are divided by `std`, channel by channel.
+    from 0 to 1, have `mean` subtracted and are divided by `std`, channel by channel.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class Encoder(ABC):
         Parameters
         ----------
         picture : path, PIL image, or uint8 array
-            Arrays are height × width, with nothing (grey), 3 (RGB) or 4 (RGBA) channels behind.
+            Arrays are height × width (grey), or that × 3 (RGB) or × 4 (RGBA).
         """
         if isinstance(picture, str | PathLike):
             # twice what is needed: a JPEG decoded at half its size looks the same then

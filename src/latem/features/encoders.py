@@ -101,9 +101,9 @@ def _check_same(encoder: Encoder, spec: Mapping[str, Any]) -> None:
             list(value) if key in ("mean", "std") else value
         ):
             raise ValueError(
-                f"Encoder {encoder.name!r} is not the one that is wanted: its {key} is "
-                f"{found.get(key)!r}, not {value!r}. Give the right file as weights, or embed the "
-                f"pictures anew."
+                f"Encoder {encoder.name!r} is not the one the spec describes: its {key} "
+                f"is {found.get(key)!r}, not {value!r}. Give the right file as weights, or embed "
+                f"the pictures again."
             )
 
 

@@ -98,28 +98,30 @@ class TorchEncoder(Encoder):
 def load_googlenet(*, weights: Weights = None, **options: Any) -> TorchEncoder:
     """torchvision's GoogLeNet up to its pooled features, 1024 of them."""
     models = _library("torchvision").models
-    own = None if weights is not None else models.GoogLeNet_Weights.IMAGENET1K_V1
-    # torchvision's weights were trained on inputs scaled otherwise: transform_input sees to it
+    pretrained = None if weights is not None else models.GoogLeNet_Weights.IMAGENET1K_V1
+    # torchvision's weights expect inputs that are scaled differently: transform_input does that
     with _download("googlenet"):
-        module = models.googlenet(weights=own, init_weights=False, transform_input=True)
+        module = models.googlenet(weights=pretrained, init_weights=False, transform_input=True)
     module.aux1 = module.aux2 = None  # branches for training
-    return _torchvision("googlenet", module, weights, own, **options)
+    return _torchvision("googlenet", module, weights, pretrained, **options)
 
 
 def load_resnet101(*, weights: Weights = None, **options: Any) -> TorchEncoder:
     """torchvision's ResNet-101 up to its pooled features, 2048 of them."""
     models = _library("torchvision").models
-    own = None if weights is not None else models.ResNet101_Weights.IMAGENET1K_V1
+    pretrained = None if weights is not None else models.ResNet101_Weights.IMAGENET1K_V1
     with _download("resnet101"):
-        module = models.resnet101(weights=own)
-    return _torchvision("resnet101", module, weights, own, **options)
+        module = models.resnet101(weights=pretrained)
+    return _torchvision("resnet101", module, weights, pretrained, **options)
 
 
 def _torchvision(
-    name: str, module: Any, weights: Weights, own: Any, **options: Any
+    name: str, module: Any, weights: Weights, pretrained: Any, **options: Any
 ) -> TorchEncoder:
     module.fc = _library("torch").nn.Identity()
-    origin = {"pretrained": own.name} if weights is None else _load_file(name, module, weights)
+    origin = (
+        {"pretrained": pretrained.name} if weights is None else _load_file(name, module, weights)
+    )
     preprocessing = Preprocessing(224, IMAGENET_MEAN, IMAGENET_STD, interpolation="bilinear")
     return TorchEncoder(
         name, module, preprocessing, libraries=("torchvision",), origin=origin, **options
@@ -190,7 +192,7 @@ def load_open_clip(model: str, *, weights: Weights = None, **options: Any) -> To
     if sides[0] != sides[1] or mode not in ("shortest", "squash"):
         raise ValueError(
             f"OpenCLIP's {model} takes pictures of {sides}, resized by {mode!r}; only square ones, "
-            f"cut from the centre or squashed, are offered."
+            f"cut from the centre or squashed, are supported."
         )
     preprocessing = Preprocessing(
         int(sides[0]),
@@ -226,7 +228,7 @@ def _download(name: str) -> Iterator[None]:
 def _load_file(name: str, module: Any, weights: str | PathLike[str]) -> dict[str, Any]:
     """Fill a module from a weight file; say in plain data which file it was.
 
-    Heads that the module has no more (a classifier, GoogLeNet's branches) are left out.
+    Heads that the module no longer has (a classifier, GoogLeNet's branches) are left out.
     """
     path = Path(weights)
     digest = file_digest(path)

@@ -1,4 +1,4 @@
-"""Why an image was named so, and what a map has learned."""
+"""Why an image was given its name, and what a map has learned."""
 
 from latem.inspection.explain import Explanation, explain_predictions
 from latem.inspection.galleries import (

@@ -1,7 +1,7 @@
 """Why an image was given a class, and what each map has learned.
 
 A score is a sum over the dimensions of the class vector, xᵀ W_k y = Σ_a (xᵀ W_k)_a y_a. With
-attributes, each term says how much one attribute spoke for the class.
+attributes, each term says how much one attribute adds to the score of the class.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Explanation:
         except ImportError:
             raise ImportError("Plots need matplotlib: pip install matplotlib.") from None
         shown = self.top(n)
-        names, values = [_plain(name) for name in shown.index], shown.tolist()
+        names, values = [_plot_label(name) for name in shown.index], shown.tolist()
         colours = ["#1b7f5c" if value >= 0 else "#b4442e" for value in values]
         n_left = len(self.contributions) - len(shown)
         if n_left:
@@ -113,14 +113,16 @@ class Explanation:
         axes.axvline(0, color="#555555", linewidth=0.8)
         axes.locator_params(axis="x", nbins=5)
         axes.set_xlabel("contribution to the lead")
-        title = f"{_plain(self.named)}\nahead of {_plain(self.runner_up)} by {self.lead:.3g}"
+        title = (
+            f"{_plot_label(self.named)}\nahead of {_plot_label(self.runner_up)} by {self.lead:.3g}"
+        )
         figure.suptitle(title, x=0.01, ha="left", fontsize="medium")
         axes.spines[["top", "right"]].set_visible(False)
         return figure
 
 
-def _plain(name: Any) -> str:
-    """A name as matplotlib shows it letter by letter, and not so long that bars have no room."""
+def _plot_label(name: Any) -> str:
+    """A name that matplotlib shows as it is written, shortened so that bars have room."""
     text = str(name)
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"

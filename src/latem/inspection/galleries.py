@@ -138,22 +138,22 @@ def map_profiles(model: Any, X: Any, classes: Any = "unseen") -> list[MapProfile
         named[rows] = scores.argmax(axis=1)
         winner[rows] = np.take_along_axis(winners, named[rows, None], axis=1)[:, 0]
         for k in range(n_maps):
-            own = winner[rows] == k
-            projected = features[own] @ model.maps_[k]
+            won = winner[rows] == k
+            projected = features[won] @ model.maps_[k]
             if model.by_direction:
                 projected = unit_rows(projected)
-            terms = projected * chosen.vectors[named[rows][own]]
+            terms = projected * chosen.vectors[named[rows][won]]
             sums[k] += terms.sum(axis=0, dtype=np.float64)
     columns = model.class_table_.column_names()
     profiles = []
     for k in range(n_maps):
-        own = winner == k
-        counts = pd.Series(chosen.names[named[own]]).value_counts(sort=True)
-        mean = pd.Series(sums[k] / max(int(own.sum()), 1), index=columns)
+        won = winner == k
+        counts = pd.Series(chosen.names[named[won]]).value_counts(sort=True)
+        mean = pd.Series(sums[k] / max(int(won.sum()), 1), index=columns)
         profiles.append(
             MapProfile(
                 number=k,
-                share=float(own.mean()),
+                share=float(won.mean()),
                 classes=counts.rename("images"),
                 attributes=mean.sort_values(ascending=False, kind="stable"),
             )
@@ -260,7 +260,7 @@ def _notes(profile: MapProfile, overlap: np.ndarray, named: bool) -> list[str]:
     else:
         notes.append("Wins for no image here.")
     if named and len(profile.classes):
-        notes.append(f"Speaks most by {', '.join(map(str, profile.attributes.head(5).index))}.")
+        notes.append(f"Relies most on {', '.join(map(str, profile.attributes.head(5).index))}.")
     others = overlap[profile.number].copy()
     others[profile.number] = -np.inf
     if len(others) > 1:

@@ -28,7 +28,7 @@ def per_class_accuracy(y_true: Any, y_pred: Any) -> pd.Series:
 
 
 def mean_class_accuracy(y_true: Any, y_pred: Any) -> float:
-    """Mean over the true classes of the share of their images named rightly.
+    """Mean over the true classes of the share of their images named correctly.
 
     Parameters
     ----------
@@ -89,10 +89,10 @@ def top_k_accuracy(y_true: Any, scores: Any, classes: Any, k: int = 5) -> float:
     if strange:
         raise ValueError(f"y_true holds {strange[:5]}, which are not among the classes.")
     column = np.array([place[name] for name in y_true.tolist()])
-    own = scores[np.arange(len(column)), column]
-    ahead = (scores > own[:, None]).sum(axis=1)
+    scores_of_true = scores[np.arange(len(column)), column]
+    ahead = (scores > scores_of_true[:, None]).sum(axis=1)
     earlier = np.arange(scores.shape[1]) < column[:, None]
-    ahead += ((scores == own[:, None]) & earlier).sum(axis=1)
+    ahead += ((scores == scores_of_true[:, None]) & earlier).sum(axis=1)
     return float(_mean_by_class(y_true, ahead < k).mean())
 
 

@@ -197,9 +197,9 @@ def fit_temperature(scores: Any, codes: Any) -> float:
     -------
     float
         Above zero, and within a factor of 1000 of the scores' mean range: scores that tell nothing
-        get the largest. If all images are named rightly the log-loss falls for ever as T nears 0;
-        labels are then smoothed, a share 1/(n + 1) of each spread over all classes. If all scores
-        of every image are equal it is 1.
+        get the largest. If all images are named correctly, the log-loss keeps falling as T nears
+        0; labels are then smoothed, a share 1/(n + 1) of each spread over all classes. If all
+        scores of every image are equal it is 1.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def fit_temperature(scores: Any, codes: Any) -> float:
     if not spread:
         return 1.0
     relative = (scores - best) / spread
-    own = float(relative[np.arange(len(codes)), codes].mean())
+    of_true = float(relative[np.arange(len(codes)), codes].mean())
     uniform = float(relative.mean())
 
     def slope(log_inverse: float, target: float) -> float:
@@ -223,10 +223,10 @@ def fit_temperature(scores: Any, codes: Any) -> float:
         return float(np.einsum("ij,ij->i", p, relative).mean()) - target
 
     least, most = -math.log(_WIDEST), math.log(_WIDEST)
-    target = own
+    target = of_true
     if slope(most, target) <= 0:
         share = 1 / (len(codes) + 1)
-        target = (1 - share) * own + share * uniform
+        target = (1 - share) * of_true + share * uniform
     if slope(least, target) >= 0:
         return spread * _WIDEST
     if slope(most, target) <= 0:
@@ -254,8 +254,8 @@ def log_loss_of(probabilities: Any, codes: Any) -> float:
     0.3466
     """
     probabilities, codes = _check_scores(probabilities, codes)
-    own = probabilities[np.arange(len(codes)), codes]
-    return float(-np.log(np.maximum(own, np.finfo(np.float64).tiny)).mean())
+    of_true = probabilities[np.arange(len(codes)), codes]
+    return float(-np.log(np.maximum(of_true, np.finfo(np.float64).tiny)).mean())
 
 
 def expected_calibration_error(probabilities: Any, codes: Any, n_bins: int = 15) -> float:
@@ -296,7 +296,7 @@ def risk_coverage_curve(confidence: Any, correct: Any) -> RiskCoverage:
     ----------
     confidence : array-like of shape (n_samples,)
     correct : array-like of shape (n_samples,), bool
-        Whether each image was named rightly.
+        Whether each image was named correctly.
 
     Returns
     -------

@@ -9,7 +9,7 @@ area under it, AUSUC, tells how well a model can do both whatever γ is used.
 An image is named by its best seen class while its *margin*, the best seen score minus the best
 unseen one, is above γ, and by its best unseen class when it is below. So only the margins matter,
 and sorting them gives the whole curve. At γ equal to the margin the two classes tie, and the one
-that stands first in `classes` is the answer, as for argmax.
+that comes first in `classes` is the answer, as for argmax.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
     "seen_unseen_curve",
 ]
 
-_DIGITS = 12  # harmonic means that agree to so many count as equal
+_DIGITS = 12  # harmonic means that agree to this many decimals count as equal
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class SeenUnseenCurve:
     critical : ndarray of shape (n_critical,)
         The images' margins without repetition, rising.
     gammas : ndarray of shape (n_points,)
-        A value of γ inside of each interval, rising: 0 in the interval that holds 0, -inf and inf
+        A value of γ inside each interval, rising: 0 in the interval that holds 0, -inf and inf
         in the outer two, otherwise the middle. There are ``n_critical + 1`` intervals; one between
         critical values so close that no number lies between them is left out.
     seen, unseen : ndarray of shape (n_points,)
@@ -263,8 +263,8 @@ def best_gamma(scores: Any, y: Any, classes: Any, seen: Any) -> float:
     Returns
     -------
     float
-        One of `SeenUnseenCurve.gammas`; of equally good ones the nearest to 0, and 0 if with none
-        of them images of both sides are named rightly.
+        One of `SeenUnseenCurve.gammas`; of equally good ones the nearest to 0, and 0 if none of
+        them names images of both sides correctly.
 
     Examples
     --------

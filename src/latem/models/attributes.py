@@ -127,7 +127,7 @@ class _AttributeModel(TableClassifier):
         return self
 
     def _find_thresholds(self) -> np.ndarray:
-        """One threshold per attribute, from the seen classes; exact sums know no order."""
+        """One threshold per attribute, from the seen classes; sums are exact, in any order."""
         vectors = self.class_view_.training()
         if self.threshold == "column":
             means = [math.fsum(column) / len(column) for column in vectors.T.tolist()]
@@ -204,12 +204,12 @@ class DAP(_AttributeModel):
     prior : {"classes", "uniform"}
         p(a_m): the share of the seen classes that have the attribute, or one half.
     C : float
-        Inverse regularisation of the logistic regressions. Many attributes add up, so they should
-        not be too sure of themselves.
+        Inverse regularisation of the logistic regressions. Errors of many attributes add up, so
+        they should not be too confident.
     max_iter : int
         Most iterations of their solver; scikit-learn warns if they do not suffice.
     feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
-        "zscore" by default: a logistic regression wants features of about one deviation.
+        "zscore" by default: logistic regression wants features of about unit deviation.
     normalize_classes : bool
         Whether class vectors are divided by their length before they are cut at the threshold.
     n_threads : int or None
@@ -335,13 +335,13 @@ class IAP(_AttributeModel):
 
 
 def _warn_unless_attributes(owner: str, table: ClassEmbeddings) -> None:
-    """Warn of a table by the rule in `DAP`'s documentation."""
+    """Warn about a table by the rule in `DAP`'s documentation."""
     parts = table.name.lower().split("+")
     odd = [part for part in parts if part in _NO_ATTRIBUTES]
     if odd:
-        reason = f"{odd[0]!r} stands for another kind of vectors"
+        reason = f"{odd[0]!r} is the name of another kind of vector"
     elif "att" not in parts and not _has_titles(table) and (table.vectors < 0).any():
-        reason = "it has negative numbers and no names of columns"
+        reason = "it has negative numbers and no column names"
     else:
         return
     title = f" {table.name!r}" if table.name else ""

@@ -3,7 +3,7 @@
 Under bilinear maps the scores of a class over the training images have the mean square yᵀ M y, with
 M = Wᵀ E[x xᵀ] W, the mean over maps. Where that is large, a class is named often, whatever the
 image. A model with `balance_classes` divides each class vector by its root, in answers only. M is
-part of its `ClassView`, so that classes described later are treated alike.
+part of its `ClassView`, so that classes described later are treated the same way.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def spreads(vectors: np.ndarray, moment: np.ndarray) -> np.ndarray:
 class BalanceMixin:
     """Files of models with the parameter `balance_classes`, which is decided when they are fitted.
 
-    It stands before the model's base: what it adds, it adds to what the base does.
+    It comes before the model's base class and adds to what that does.
     """
 
     balance_classes: bool

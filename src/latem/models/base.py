@@ -69,7 +69,7 @@ class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metac
     @classmethod
     @abstractmethod
     def unpack(cls, tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:
-        """Model from what `pack` gave; raises KeyError, TypeError or ValueError if it is odd."""
+        """Model from what `pack` gave; KeyError, TypeError or ValueError if it does not fit."""
 
     # -- what a model knows of its images ------------------------------------------------------
 
@@ -224,7 +224,7 @@ class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metac
 
 def plain_params(params: dict[str, Any]) -> dict[str, Any]:
     """Parameters as plain data, without what belongs to a session: a random state object."""
-    plain = {name: _plain(value) for name, value in params.items()}
+    plain = {name: _plain_data(value) for name, value in params.items()}
     if "verbose" in plain:
         plain["verbose"] = False
     if not isinstance(plain.get("random_state", 0), int):
@@ -232,16 +232,16 @@ def plain_params(params: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _plain_data(value: Any) -> Any:
     """Lists, dicts, numbers and texts instead of arrays and the like; other things as they are."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
-        return {str(name): _plain(part) for name, part in value.items()}
+        return {str(name): _plain_data(part) for name, part in value.items()}
     if isinstance(value, np.ndarray | pd.Index | pd.Series):
         value = value.tolist()
     if isinstance(value, list | tuple | range | set):
-        return [_plain(part) for part in value]
+        return [_plain_data(part) for part in value]
     return value
 
 

@@ -108,11 +108,13 @@ class ClassView:
 
     def check(self) -> None:
         """Raise now what a class of the table would raise when it is used."""
-        self._plain(self.table, self.dtype)
+        self._as_vectors(self.table, self.dtype)
 
     def training(self, dtype: Any = None) -> np.ndarray:
         """Vectors of the seen classes as training uses them, of shape (n_seen, n_dimensions)."""
-        return self._plain(self.table.select(self.seen), self.dtype if dtype is None else dtype)
+        return self._as_vectors(
+            self.table.select(self.seen), self.dtype if dtype is None else dtype
+        )
 
     def candidates(self, classes: Any = None) -> Candidates:
         """Names and vectors of the classes meant by a `classes` argument.
@@ -127,7 +129,7 @@ class ClassView:
         if isinstance(classes, Iterator):
             classes = list(classes)
         for known, chosen in tuple(self._kept):
-            if _same(known, classes):
+            if _means_the_same(known, classes):
                 return chosen
         table = self._meant(classes)
         with single_threaded_blas():
@@ -146,7 +148,7 @@ class ClassView:
         return self.table.select(names)
 
     def _answering(self, table: ClassEmbeddings) -> np.ndarray:
-        vectors = self._plain(table, self.dtype)
+        vectors = self._as_vectors(table, self.dtype)
         if self.balance is None:
             return vectors
         exact = vectors.astype(np.float64)
@@ -159,7 +161,7 @@ class ClassView:
             )
         return balanced
 
-    def _plain(self, table: ClassEmbeddings, dtype: Any) -> np.ndarray:
+    def _as_vectors(self, table: ClassEmbeddings, dtype: Any) -> np.ndarray:
         if self.centre is None:
             vectors = table.unit_vectors() if self.normalise else table.vectors
         else:
@@ -183,7 +185,7 @@ class ClassView:
 
 
 def is_class_table(classes: Any) -> bool:
-    """Whether a `classes` argument is a table of its own instead of names."""
+    """Whether a `classes` argument is a table rather than names."""
     if isinstance(classes, str):
         return classes.lower().endswith(TABLE_SUFFIXES)
     if isinstance(classes, tuple) and len(classes) == 2:
@@ -192,7 +194,7 @@ def is_class_table(classes: Any) -> bool:
 
 
 def meant_names(classes: Any, seen: Sequence[Any], known: Sequence[Any]) -> list[Any]:
-    """Names meant by a `classes` argument that is no table.
+    """Names meant by a `classes` argument that is not a table.
 
     Parameters
     ----------
@@ -208,7 +210,7 @@ def meant_names(classes: Any, seen: Sequence[Any], known: Sequence[Any]) -> list
             return list(known)
         if classes != "unseen":
             raise ValueError(
-                f"classes is 'seen', 'unseen', 'all', a list of names or a class table, not "
+                f"classes must be 'seen', 'unseen', 'all', a list of names or a class table, not "
                 f"{classes!r}; for a single class write [{classes!r}]."
             )
         learned = set(seen)
@@ -222,7 +224,7 @@ def meant_names(classes: Any, seen: Sequence[Any], known: Sequence[Any]) -> list
         return names
     if not isinstance(classes, Iterable):
         raise TypeError(
-            f"classes is None, 'seen', 'unseen', 'all', a list of names or a class table, not "
+            f"classes must be None, 'seen', 'unseen', 'all', a list of names or a class table, not "
             f"{classes!r}."
         )
     names = list(classes)
@@ -242,7 +244,7 @@ def _can_be_kept(classes: Any) -> bool:
     return isinstance(classes, str) and classes in GROUPS
 
 
-def _same(known: Any, classes: Any) -> bool:
+def _means_the_same(known: Any, classes: Any) -> bool:
     if isinstance(classes, list | tuple | np.ndarray):
         if not isinstance(known, list) or len(known) != len(classes) or is_class_table(classes):
             return False

@@ -65,7 +65,7 @@ class CMT(TableClassifier):
         Share of a class's training images that lie within its threshold; with a smaller one,
         more images are novel.
     feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
-        "zscore" by default: tanh units want features of about one deviation.
+        "zscore" by default: tanh units want features of about unit deviation.
     normalize_classes : bool
         Whether class vectors are divided by their length.
     n_threads : int or None
@@ -266,8 +266,10 @@ class CMT(TableClassifier):
             distances[rows] = -np.take_along_axis(scores, codes[rows, None], axis=1)[:, 0]
 
         self.each_block(X, len(self.classes_), measure)
-        own = (distances[codes == code] for code in range(len(self.classes_)))
-        radii = np.array([np.quantile(part, self.novelty_quantile) for part in own], self.dtype_)
+        by_class = (distances[codes == code] for code in range(len(self.classes_)))
+        radii = np.array(
+            [np.quantile(part, self.novelty_quantile) for part in by_class], self.dtype_
+        )
         return np.maximum(radii, 0)  # not below by rounding
 
     # -- scoring ------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ class ConSE(TableClassifier):
     max_iter : int
         Most iterations of its solver; scikit-learn warns if they do not suffice.
     feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
-        "zscore" by default: a logistic regression wants features of about one deviation.
+        "zscore" by default: logistic regression wants features of about unit deviation.
     normalize_classes : bool
         Whether class vectors are divided by their length.
     n_threads : int or None

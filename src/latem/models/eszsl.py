@@ -48,8 +48,8 @@ class ESZSL(BalanceMixin, MapModel):
         Whether class vectors are divided by their length.
     balance_classes : bool
         Whether, in answers, class vectors are scaled so that the scores of every class have the
-        same mean square over the training images; else classes whose scores vary more are named
-        more often. Best with centred features.
+        same mean square over the training images; otherwise classes whose scores vary more are
+        named more often. Best with centred features.
     n_threads : int or None
         Threads for scoring; results do not depend on it.
     dtype : {"float32", "float64"}
@@ -163,7 +163,7 @@ class ESZSLCV(ESZSL):
     labels, feature_scaling, normalize_classes, balance_classes, n_threads, dtype
         As for `ESZSL`.
     random_state : int, RandomState or None
-        How classes are dealt to the folds.
+        How classes are assigned to the folds.
 
     Attributes
     ----------

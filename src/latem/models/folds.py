@@ -41,7 +41,7 @@ def class_folds(
     cv : int or sequence of class names
         Number of folds, at most half as many as classes, or the classes to hold out once.
     random_state : int, RandomState or None
-        How classes are dealt to the folds.
+        How classes are assigned to the folds.
     owner : str
         Who is asking, for error messages.
     """
@@ -54,7 +54,7 @@ def class_folds(
     else:
         odd = np.setdiff1d(cv, classes)
         if len(odd):
-            raise ValueError(f"{owner} cannot hold out {odd[:5].tolist()}: not among y.")
+            raise ValueError(f"{owner} cannot hold out {odd[:5].tolist()}: they are not in y.")
         held = [np.unique(cv)]
     if any(len(part) < 2 or n - len(part) < 2 for part in held):
         raise ValueError(

@@ -33,12 +33,12 @@ class LateFusion(ZeroShotClassifier, Composition):
     Parameters
     ----------
     members : list of (str, model)
-        Models with names of their own, such as ``[("att", LatEm(att)), ("glo", LatEm(glo))]``.
+        Models with different names, such as ``[("att", LatEm(att)), ("glo", LatEm(glo))]``.
     weights : sequence of float or None
-        One per member, not negative; None weighs all alike.
+        One per member, not negative; None gives all the same weight.
     standardize : bool
         Whether to divide each member's scores by their standard deviation over the training
-        images and seen classes, so that members on different scales count alike.
+        images and seen classes, so that members on different scales count equally.
     prefit : bool
         Whether the members have been fitted already; `fit` then only checks them.
 
@@ -103,10 +103,12 @@ class LateFusion(ZeroShotClassifier, Composition):
         """
         for member in self.members:
             if not (isinstance(member, tuple) and len(member) == 2 and isinstance(member[0], str)):
-                raise TypeError(f"Members of LateFusion are pairs (name, model), not {member!r}.")
+                raise TypeError(
+                    f"Members of LateFusion must be pairs (name, model), not {member!r}."
+                )
         names = [name for name, _ in self.members]
         if not names or len(set(names)) != len(names):
-            raise ValueError(f"LateFusion needs members with names of their own, but got {names}.")
+            raise ValueError(f"LateFusion needs members with different names, but got {names}.")
         forget_learned(self)
         weights = self._check_weights()
         if self.prefit:
@@ -119,7 +121,7 @@ class LateFusion(ZeroShotClassifier, Composition):
         first = models[0]
         for name, model in zip(names, models, strict=True):
             if model.classes_.tolist() != first.classes_.tolist():
-                raise ValueError(f"Member {name!r} has seen other classes than {names[0]!r}.")
+                raise ValueError(f"Member {name!r} has not seen the same classes as {names[0]!r}.")
             if model.n_features_in_ != first.n_features_in_:
                 raise ValueError(f"Member {name!r} was fitted to features of another width.")
         self.scales_ = np.ones(len(models))

@@ -40,7 +40,7 @@ from latem.models.sgd.visits import more_rivals, random_visits
 from latem.models.training_images import TrainingImages
 
 _COUNTS = ("violations", "visits")
-_RENAMED = {"gamma": "start_gamma", "lam": "start_lam"}  # as older files call them
+_RENAMED = {"gamma": "start_gamma", "lam": "start_lam"}  # names in older files
 
 
 class LatEm(BalanceMixin, RankingModel):
@@ -81,7 +81,7 @@ class LatEm(BalanceMixin, RankingModel):
         Whether the mean of the seen classes' vectors is subtracted from all class vectors.
     balance_classes : bool
         Whether, in answers, class vectors are scaled so that the scores of every class have the
-        same mean square over the training images, in the mean over maps; else classes whose
+        same mean square over the training images, averaged over maps; otherwise classes whose
         scores vary more are named more often. Best with centred features. Training itself uses
         the plain class vectors. It is decided by the images of the last `fit`, or of all calls of
         `partial_fit`; a model from a file counts those of later calls only.

@@ -1,9 +1,9 @@
-"""What the house knows of a model: its row in the registry, and how rows are added and found.
+"""What latem knows about a model: its row in the registry, and how rows are added and found.
 
-`latem.models.registry` lists the models of the library. A package of one's own adds a row with
+`latem.models.registry` lists the models of the library. Any other package adds a row with
 `latem.register`, or by an entry point of the group "latem.models" that has the model's name and
 leads to a `ModelRow`; its models are then saved, loaded, searched, evaluated and compared like
-ours. `docs/adding-a-model.md` shows how.
+those of the library. `docs/adding-a-model.md` shows how.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ENTRY_POINTS = "latem.models"
 
 @dataclass(frozen=True)
 class ModelRow:
-    """What the house knows of a model.
+    """What latem knows about a model.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class ModelRow:
         several of them, if scores are sums over the dimensions of the class vector: then answers
         can be explained.
     kind : type or None
-        The class itself, where it is at hand; else it is imported when it is first needed.
+        The class itself, if it is already imported; otherwise it is imported when first needed.
     """
 
     name: str
@@ -105,7 +105,7 @@ def row_of(model: Any) -> ModelRow | None:
 
 
 def rows() -> Iterator[ModelRow]:
-    """All rows, those of installed packages included; one that cannot be used is warned of."""
+    """All rows, those of installed packages included; one that cannot be used causes a warning."""
     for entry in entry_points(group=ENTRY_POINTS):
         try:
             find(entry.name)

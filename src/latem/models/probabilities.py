@@ -1,7 +1,7 @@
 """What every model can say besides a name: how sure it is, "none of these", and which images.
 
 A model knows two numbers for it, both chosen on images it was not fitted to: the temperature of
-its probabilities, and the least probability that is an answer. A fresh fit has neither.
+its probabilities, and the smallest probability that counts as an answer. A fresh fit has neither.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class ProbabilityMixin(metaclass=ABCMeta):
         classes
             Which classes may be the answer; see `decision_function`.
         threshold : float, optional
-            Least probability that is an answer; by default the one of `choose_rejection`.
+            Smallest probability that counts as an answer; by default that of `choose_rejection`.
 
         Returns
         -------
@@ -193,7 +193,7 @@ class ProbabilityMixin(metaclass=ABCMeta):
             The candidates; see `decision_function`. The threshold belongs to them: among more
             classes a model is less sure.
         coverage : float, optional
-            Share of the images of candidate classes that shall get an answer.
+            Share of the images of candidate classes that should get an answer.
         false_accept_rate : float, optional
             Share of the outsiders that may get one, at most.
 

@@ -198,7 +198,7 @@ class RankingModel(MapModel):
         if hasattr(self, "maps_"):
             if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
                 raise ValueError(
-                    "partial_fit got other classes than in its first call; fit anew to change them."
+                    "partial_fit got other classes than in its first call; call fit to change them."
                 )
             X, y = self.check_training_images(X, y, reset=False)
         else:
@@ -313,7 +313,7 @@ class RankingModel(MapModel):
         return chosen.names[named]
 
     def _fingerprint(self, images: TrainingImages, y: np.ndarray) -> str:
-        """Digest of everything that decides the course of a training, but its length."""
+        """Digest of everything that decides the course of a training, except its length."""
         free = {
             "n_epochs",
             "n_threads",
@@ -323,7 +323,7 @@ class RankingModel(MapModel):
             "random_state",
         }
         X = images.X
-        params = {k: _same(v) for k, v in self.get_params(deep=False).items() if k not in free}
+        params = {k: _canonical(v) for k, v in self.get_params(deep=False).items() if k not in free}
         digest = hashlib.blake2b(repr(sorted(params.items())).encode(), digest_size=16)
         digest.update(repr((X.shape, X.dtype.str, np.asarray(y).tolist())).encode())
         digest.update(images.vectors.tobytes())
@@ -377,7 +377,7 @@ class RankingModel(MapModel):
         self.history_ = dict(record["history"])
 
 
-def _same(value: Any) -> str:
+def _canonical(value: Any) -> str:
     """Text that is equal for equal parameters, such as 1 and 1.0."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     return repr(float(value)) if number else str(value)

@@ -1,4 +1,4 @@
-"""The models of the library, one row each: the only list of them in the house.
+"""The models of the library, one row each: the only list of them.
 
 `latem` itself, loading of files, `latem train --model`, the usual grids, explanations and the
 shared tests read it. Nothing heavy is imported here: a model's module is, when the model is first

@@ -141,7 +141,7 @@ def neighbour_scorer(neighbour: str, vectors: np.ndarray) -> Callable[[np.ndarra
     squares = np.square(vectors).sum(axis=1)
 
     def euclidean(predicted: np.ndarray) -> np.ndarray:
-        own = np.square(predicted).sum(axis=1, keepdims=True)
-        return 2 * (predicted @ vectors.T) - squares - own
+        squared_lengths = np.square(predicted).sum(axis=1, keepdims=True)
+        return 2 * (predicted @ vectors.T) - squares - squared_lengths
 
     return euclidean

@@ -300,7 +300,7 @@ class TableClassifier(ZeroShotClassifier):
         self.scaler_ = FeatureScaler.fit(X, self.feature_scaling)
 
     def check_classes(self, y: np.ndarray, classes: Any = None) -> ClassView:
-        """What classes will look like to a model fitted to these labels; complains of bad ones."""
+        """What classes will look like to a model fitted to these labels; raises for bad ones."""
         seen = self._seen_classes(y, classes)
         view = self._make_view(self._checked_table(seen), seen)
         view.check()
@@ -418,7 +418,7 @@ class TableClassifier(ZeroShotClassifier):
             raise ValueError(
                 f"{type(self).__name__} is being trained on {len(self.classes_)} classes, and "
                 f"{odd[:5].tolist()} are not among them; name all classes in the first call to "
-                f"partial_fit, or fit anew."
+                f"partial_fit, or call fit."
             )
         return np.searchsorted(self.classes_, y)
 

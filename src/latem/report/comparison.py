@@ -151,11 +151,11 @@ class Table:
     def lines(self) -> Iterator[tuple[str, list[tuple[str, Cell]]]]:
         """Compared cells of each group, by row, with a name each; groups without any left out."""
         for group in dict.fromkeys(group for group, _ in self.columns):
-            own = [
+            compared = [
                 (f"{row}, {name}" if name else row, cell)
                 for row, cells in zip(self.rows, self.cells, strict=True)
                 for (of, name), cell in zip(self.columns, cells, strict=True)
                 if of == group and cell.difference is not None
             ]
-            if own:
-                yield group, own
+            if compared:
+                yield group, compared

@@ -1,4 +1,4 @@
-"""Plots as SVG text to be put into a page.
+"""Plots as SVG text to be put on a page.
 
 Drawn with matplotlib's object interface, so that no window or global figure is involved. Text
 stays text: the browser draws it, in any script. Colours become CSS variables, so that a plot
@@ -90,7 +90,7 @@ def comparison_plot(
     unit : str
         Title of the axis.
     name : str
-        Told from the names of all other plots in the page.
+        Different from the names of all other plots on the page.
     title : str
         Read out in place of the plot.
 
@@ -128,7 +128,7 @@ def curve_plot(curve: Mapping[str, Any], name: str) -> Markup:
     curve : mapping
         One of a summary's `curves`.
     name : str
-        Told from the names of all other plots in the page.
+        Different from the names of all other plots on the page.
 
     Returns
     -------
@@ -272,7 +272,7 @@ def _short(text: Any, length: int) -> str:
 
 @contextmanager
 def _figure(width: float, height: float) -> Iterator[Figure]:
-    """A figure in the house's style, whatever the user's settings are."""
+    """A figure in the report's style, whatever the user's settings are."""
     with warnings.catch_warnings(), style.context(_STYLE, after_reset=True):
         # measuring a text warns of letters that matplotlib's font lacks; the browser draws them
         warnings.filterwarnings("ignore", message=r"Glyph \d+|Matplotlib currently does not")
@@ -280,7 +280,7 @@ def _figure(width: float, height: float) -> Iterator[Figure]:
 
 
 def _svg(figure: Figure, name: str, title: str) -> Markup:
-    """The figure as an `<svg>` element that belongs into a page."""
+    """The figure as an `<svg>` element that belongs in a page."""
     content = io.BytesIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     with style.context({"svg.hashsalt": name}):

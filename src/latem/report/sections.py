@@ -147,8 +147,8 @@ def curve_part(curve: Item, page: Page) -> Part:
 def usage_part(usage: Item, page: Page) -> Part:
     """How many maps there were, and how much those that stayed were used.
 
-    A row of shares belongs to the maps alive at that epoch. Maps are known by their place only,
-    and places shift when one is dropped; so shares are followed back to the last time a map was
+    A row of shares belongs to the maps alive at that epoch. Maps are known by their number only,
+    and numbers change when one is dropped; so shares are followed back to the last time a map was
     dropped and no further.
     """
     from latem.report import plots

@@ -55,7 +55,7 @@ class LatEmCV(Search):
     margin, feature_scaling, normalize_classes, init_scale, dtype
         As for `LatEm`.
     random_state : int, RandomState or None
-        How classes are dealt to the folds, and the seed of every training.
+        How classes are assigned to the folds, and the seed of every training.
 
     Attributes
     ----------

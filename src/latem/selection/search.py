@@ -306,7 +306,7 @@ class HeldOutSearch(Search):
     verbose : bool
         Whether to show a progress bar.
     random_state : int, RandomState or None
-        How classes are dealt to the folds. The model has its own `random_state`.
+        How classes are assigned to the folds. The model has its own `random_state`.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The main job on the embedded data: learn from seen emoji, name unseen ones from their words.
+"""The main job on the bundled data: learn from seen emoji, name unseen ones from their words.
 
 Two models are trained on the 574 seen classes: one map (a bilinear ranking model) and LatEm with
 several. Both then name drawings of 60 classes they have never seen, from the sentence vectors of
@@ -47,7 +47,7 @@ class Sample:
 
     @property
     def right(self) -> bool:
-        """Whether the drawing was named rightly."""
+        """Whether the drawing was named correctly."""
         return self.true == self.named
 
 
@@ -157,9 +157,9 @@ def _samples(
 ) -> list[Sample]:
     assert dataset.images is not None
     images = dataset.images[dataset.rows(unseen)]
-    own = np.searchsorted(unseen, y, sorter=np.argsort(unseen))
-    own = np.argsort(unseen)[own]
-    ranks = (scores > scores[np.arange(len(y)), own][:, None]).sum(axis=1) + 1
+    column = np.searchsorted(unseen, y, sorter=np.argsort(unseen))
+    column = np.argsort(unseen)[column]
+    ranks = (scores > scores[np.arange(len(y)), column][:, None]).sum(axis=1) + 1
     named = unseen[scores.argmax(axis=1)]
     return [
         Sample(str(image), str(true), str(name), int(rank))

@@ -1,4 +1,4 @@
-"""Naming pictures from words alone: no picture of the user's is learned from.
+"""Naming pictures from words alone: nothing is learned from the user's pictures.
 
 The last layer of EfficientNet-Lite0 has one row of weights for each of 1000 ImageNet classes: 1000
 visual prototypes, whose ids are nouns of WordNet. The *base model* that ships with the library is
@@ -7,7 +7,7 @@ any list of nouns can be candidates.
 
 The class side: a name's vector says how much it is like each of the 1000 classes, by what is above
 both in WordNet. The image side: rows of weights and pooled features differ in scale, so both are
-divided by their length; nothing is subtracted, since the mean of the rows is next to nothing and
+divided by their length; nothing is subtracted, since the mean of the rows is close to zero and
 the mean of the photos is not known. `tools/build_base_model.py` makes the file,
 `benchmarks/name.py` measures it.
 """
@@ -104,8 +104,8 @@ def understand(name: str, *, hint: str | Sequence[str] | None = None) -> Sense:
 
     A synset's name ("crane.n.04") or ImageNet's id means that synset. Otherwise the words are
     looked up as `find_sense` does, and of their senses the first one is taken that can be seen (an
-    animal, a plant, a person, food, a thing, a place, weather, …) and is no proper name; if there
-    is none, the first.
+    animal, a plant, a person, food, a thing, a place, weather, …) and is not a proper name; if
+    there is none, the first.
 
     Parameters
     ----------
@@ -135,8 +135,8 @@ def understand(name: str, *, hint: str | Sequence[str] | None = None) -> Sense:
     words = sense.found_by.replace(" ", "")
 
     def proper(synset: Synset) -> bool:
-        own = [lemma for lemma in synset.lemmas if lemma.replace("_", "").lower() == words]
-        return bool(own) and all(lemma[0].isupper() for lemma in own)
+        spellings = [lemma for lemma in synset.lemmas if lemma.replace("_", "").lower() == words]
+        return bool(spellings) and all(lemma[0].isupper() for lemma in spellings)
 
     seen = [synset for synset in sense.candidates if synset.lexname in _VISIBLE]
     common = [synset for synset in seen if not proper(synset)]
@@ -149,7 +149,7 @@ def name_table(names: Iterable[str], *, hint: str | Sequence[str] | None = None)
     Parameters
     ----------
     names : sequence of str
-        At least two; how their meaning is found is told at `understand`.
+        At least two; `understand` says how their meaning is found.
     hint : str or sequence of str, optional
         Preferred kinds of noun, such as "animal".
 
@@ -158,8 +158,8 @@ def name_table(names: Iterable[str], *, hint: str | Sequence[str] | None = None)
     ClassEmbeddings
         For the base model's `classes`. Names with the same meaning, or of which only the same
         general things are known (dahlia and sunflower are flowers), have the same vector; a
-        warning says so. Another one tells of names that are like nothing the network has
-        learned, such as "democracy".
+        warning says so. Another warning lists names that are like nothing the network
+        has learned, such as "democracy".
 
     Raises
     ------
@@ -180,7 +180,7 @@ def name_table(names: Iterable[str], *, hint: str | Sequence[str] | None = None)
         except ValueError as error:
             unknown.append(str(error))
     if unknown:
-        raise ValueError(" ".join(dict.fromkeys(unknown)))  # a bad hint is one for all
+        raise ValueError(" ".join(dict.fromkeys(unknown)))  # a bad hint fails for every name
     columns = load_base_model().class_table_.columns
     known = [load_wordnet().synset(column) for column in columns or ()]
     vectors = likeness([sense.synset for sense in senses], known)
@@ -202,7 +202,7 @@ def name_table(names: Iterable[str], *, hint: str | Sequence[str] | None = None)
     groups: dict[bytes, list[str]] = {}
     for name, vector in zip(names, vectors, strict=True):
         groups.setdefault(vector.tobytes(), []).append(name)
-    twins = [first_few(own) for own in groups.values() if len(own) > 1]
+    twins = [first_few(group) for group in groups.values() if len(group) > 1]
     if twins:
         warnings.warn(
             f"The base model knows the same about these names and cannot tell them apart: "
@@ -221,7 +221,7 @@ def name_pictures_by_words(
     hint: str | Sequence[str] | None = None,
     unreadable: Callable[[Path, str], None] | None = None,
 ) -> list[Named]:
-    """Name pictures with words of one's own, without any training.
+    """Name pictures with your own words, without any training.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def name_pictures_by_words(
     -------
     list of Named
         For each readable picture its names, best first, and their scores. Scores rank the names
-        of one picture; they are no probabilities.
+        of one picture; they are not probabilities.
     """
     table = name_table(names, hint=hint)
     return name_pictures(load_base_model(), pictures, table, top=top, unreadable=unreadable)

@@ -60,7 +60,7 @@ def name_pictures(
     seen_penalty : float
         γ of calibrated stacking: subtracted from the scores of seen classes, which models prefer.
     explain : bool
-        Whether to say why; not together with a penalty, which explanations do not know of.
+        Whether to say why; not together with a penalty, which explanations leave out.
     encoder_options : mapping, optional
         Options for the encoder, such as a local weight file.
     unreadable : callable, optional
@@ -72,7 +72,7 @@ def name_pictures(
 
     if seen_penalty and explain:
         raise ValueError(
-            "Explanations do not know of the penalty on seen classes: ask for one of the two."
+            "Explanations leave out the penalty on seen classes: ask for one or the other."
         )
     spec = model.encoder_
     if spec is None:

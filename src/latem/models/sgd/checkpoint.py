@@ -73,14 +73,14 @@ class Checkpoint:
             if not same or (fixed_seed and meta["seed"] != progress.seed):
                 raise ValueError(
                     f"{self.path} belongs to a training with other data, parameters or seed; "
-                    f"delete it to start anew, or name another checkpoint file."
+                    f"delete it to start again, or name another checkpoint file."
                 )
             seed, epoch, history = meta["seed"], meta["epoch"], meta["history"]
             stopped = meta["stopped"]
             if epoch > n_epochs:
                 raise ValueError(
                     f"{self.path} has already been trained for {epoch} epochs, more than "
-                    f"n_epochs={n_epochs}; raise n_epochs or delete it to start anew."
+                    f"n_epochs={n_epochs}; raise n_epochs or delete it to start again."
                 )
             visits, violations = tensors["visits"], tensors["violations"]
             space.restore({name: tensors[f"space.{name}"] for name in space.state()})

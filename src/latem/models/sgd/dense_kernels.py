@@ -47,7 +47,7 @@ def walk_dense_block(
     normalised = P.shape[1] > 0
     updated = np.empty(T, np.int64)
     F = np.empty(C, S.dtype)
-    own = np.empty(C, np.int64)  # the map that scores a class best
+    winner = np.empty(C, np.int64)  # the map that scores each class best
     a = np.zeros((K, C), S.dtype)
     ready = 0  # updates whose products with all later visits are known: multiples of four
     n_updates = 0
@@ -66,24 +66,24 @@ def walk_dense_block(
             axpy(g, D[m], S[M[m, 1], t])
             if normalised:
                 axpy(g, E[m], P[M[m, 1], t])
-        best_maps(S, P, t, F, own)
-        counts[0, own[y]] += 1
+        best_maps(S, P, t, F, winner)
+        counts[0, winner[y]] += 1
         if not np.isfinite(F[y]):
             loss = np.nan
         if rule == WORST:
-            total = choose_worst(F, own, y, margin, a)
+            total = choose_worst(F, winner, y, margin, a)
         elif rule == FIRST:
-            total = choose_first(F, own, y, margin, R[t], weight, a)
+            total = choose_first(F, winner, y, margin, R[t], weight, a)
         elif rule == DRAWN:
-            total = choose_drawn(F, own, y, margin, R[t], a)
+            total = choose_drawn(F, winner, y, margin, R[t], a)
         elif rule == HARDEST:
-            total = choose_hardest(F, own, y, margin, a)
+            total = choose_hardest(F, winner, y, margin, a)
         else:
-            total = choose_all(F, own, y, margin, a)
+            total = choose_all(F, winner, y, margin, a)
         if total < 0:
             continue
         loss += total
-        counts[1, own[y]] += 1
+        counts[1, winner[y]] += 1
         updated[n_updates] = t
         for k in range(K):
             if note_move(a[k], Y, G, step, A[n_moves], D[n_moves], E):
@@ -100,7 +100,7 @@ def walk_dense_block(
 
 
 @plain
-def best_maps(S, P, t, F, own):
+def best_maps(S, P, t, F, winner):
     """F[c] = max_k S[k, t, c] and the map it comes from, the first of equals."""
     K, C = S.shape[0], S.shape[2]
     for k in range(K):
@@ -113,11 +113,11 @@ def best_maps(S, P, t, F, own):
             score = scale * S[k, t, c]
             if k == 0 or score > F[c]:
                 F[c] = score
-                own[c] = k
+                winner[c] = k
 
 
 @plain
-def choose_worst(F, own, y, margin, a):
+def choose_worst(F, winner, y, margin, a):
     """The class that is best when the true one is handicapped by the margin; -1 if it is true."""
     best = 0
     handicapped = F[y]
@@ -128,31 +128,31 @@ def choose_worst(F, own, y, margin, a):
     F[y] = handicapped
     if best == y:
         return -1.0
-    a[own[y], y] += 1
-    a[own[best], best] -= 1
+    a[winner[y], y] += 1
+    a[winner[best], best] -= 1
     return max(margin + F[best] - F[y], 0.0)
 
 
 @plain
-def choose_first(F, own, y, margin, r, weight, a):
+def choose_first(F, winner, y, margin, r, weight, a):
     """The first violator in the order of r; the weight depends on how many were looked at.
 
     The loops carry no branches and no place, so that they vectorise; the place is looked up at
     the end. Random numbers lie below one.
     """
-    own_number = r[y]
+    true_number = r[y]
     r[y] = 2
     least = smallest_above(F, F[y] - margin, r)
     if least >= 1:
-        r[y] = own_number
+        r[y] = true_number
         return -1.0
     n = 1 + count_below(r, least)
     first = 0
     while r[first] != least or not F[first] > F[y] - margin:
         first += 1
-    r[y] = own_number
-    a[own[y], y] += weight[n]
-    a[own[first], first] -= weight[n]
+    r[y] = true_number
+    a[winner[y], y] += weight[n]
+    a[winner[first], first] -= weight[n]
     return max(weight[n] * (margin + F[first] - F[y]), 0.0)  # rounding must not hide a violator
 
 
@@ -176,7 +176,7 @@ def count_below(r, level):
 
 
 @plain
-def choose_drawn(F, own, y, margin, drawn, a):
+def choose_drawn(F, winner, y, margin, drawn, a):
     """The best of the classes that were drawn, the first of equals, if it violates the margin."""
     best = int(drawn[0])
     for i in range(1, drawn.shape[0]):
@@ -185,13 +185,13 @@ def choose_drawn(F, own, y, margin, drawn, a):
             best = c
     if not F[best] + margin > F[y]:
         return -1.0
-    a[own[y], y] += 1
-    a[own[best], best] -= 1
+    a[winner[y], y] += 1
+    a[winner[best], best] -= 1
     return margin + F[best] - F[y]
 
 
 @plain
-def choose_hardest(F, own, y, margin, a):
+def choose_hardest(F, winner, y, margin, a):
     """The best of all other classes, the first of equals, if it violates the margin."""
     best = 0 if y else 1
     for c in range(best + 1, F.shape[0]):
@@ -199,19 +199,19 @@ def choose_hardest(F, own, y, margin, a):
             best = c
     if not F[best] + margin > F[y]:
         return -1.0
-    a[own[y], y] += 1
-    a[own[best], best] -= 1
+    a[winner[y], y] += 1
+    a[winner[best], best] -= 1
     return margin + F[best] - F[y]
 
 
 @plain
-def choose_all(F, own, y, margin, a):
+def choose_all(F, winner, y, margin, a):
     """Every violator."""
     total = -1.0
     for c in range(F.shape[0]):
         if c != y and F[c] + margin > F[y]:
-            a[own[y], y] += 1
-            a[own[c], c] -= 1
+            a[winner[y], y] += 1
+            a[winner[c], c] -= 1
             total = max(total, 0.0) + max(margin + F[c] - F[y], 0.0)
     return total
 
@@ -271,7 +271,7 @@ def warp_visits(X, labels, Y, R, weight, step, margin, U, V, Z):
     C = Y.shape[0]
     rank = U.shape[0]
     F = np.empty(C, Y.dtype)
-    own = np.zeros(C, np.int64)
+    winner = np.zeros(C, np.int64)
     a = np.zeros((1, C), Y.dtype)
     p = np.empty(rank, Y.dtype)
     z = np.empty(rank, Y.dtype)
@@ -285,7 +285,7 @@ def warp_visits(X, labels, Y, R, weight, step, margin, U, V, Z):
             F[c] = dot(Z[c], p)
         if not np.isfinite(F[y]):
             loss = np.nan
-        hinge = choose_first(F, own, y, margin, R[t], weight, a)
+        hinge = choose_first(F, winner, y, margin, R[t], weight, a)
         if hinge < 0:
             continue
         loss += hinge

@@ -42,7 +42,7 @@ def compiled(**options):
     def decorate(function):
         try:
             return njit(nogil=True, cache=True, **options)(function)
-        except RuntimeError:  # read-only package and home: compiled anew by every process
+        except RuntimeError:  # read-only package and home: compiled again by every process
             return njit(nogil=True, **options)(function)
 
     return decorate
