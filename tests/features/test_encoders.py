@@ -319,7 +319,7 @@ def test_a_moved_onnx_file_is_recognised_by_its_digest(tmp_path):
     moved = load_encoder(encoder.spec, weights=tmp_path / "moved.onnx")
     np.testing.assert_array_equal(moved.encode([CHINA]), encoder.encode([CHINA]))
     other = tiny_onnx(tmp_path / "other.onnx", ("m", 3, 16, 16))
-    with pytest.raises(ValueError, match="not the one that is wanted: its digest"):
+    with pytest.raises(ValueError, match="not the one the spec describes: its digest"):
         load_encoder(encoder.spec, weights=other)
 
 
