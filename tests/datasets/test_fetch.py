@@ -125,7 +125,7 @@ def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
         download(f"{server.url}/a.bin", tmp_path / "a.bin", checksum="md5:00")
     assert not (tmp_path / "a.bin").exists()
     assert not (tmp_path / "a.bin.part").exists()
-    with pytest.raises(ValueError, match="A checksum is"):
+    with pytest.raises(ValueError, match="A checksum must be"):
         download(f"{server.url}/a.bin", tmp_path / "a.bin", checksum="crc:00")
 
 

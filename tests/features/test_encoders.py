@@ -109,7 +109,7 @@ def test_a_spec_builds_the_same_encoder(encoder):
     np.testing.assert_array_equal(again.encode([FLOWER]), encoder.encode([FLOWER]))
     assert encoder_spec({"encoder_spec": json.dumps(spec)}) == spec
     for key, value in (("digest", "sha256:0"), ("size", 240), ("future", 1)):
-        with pytest.raises(ValueError, match=f"not the one that is wanted: its {key} is"):
+        with pytest.raises(ValueError, match=f"not the one the spec describes: its {key} is"):
             load_encoder({**spec, key: value})
     with pytest.raises(ValueError, match="needs its name; it has size"):
         load_encoder({"size": 3})
