@@ -32,8 +32,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/many_classes.py
 	$(BIN)/python benchmarks/cub.py
-	$(BIN)/python benchmarks/rivals.py
-	$(BIN)/python benchmarks/rivals_cub.py
+	$(BIN)/python benchmarks/baselines.py
+	$(BIN)/python benchmarks/baselines_cub.py
 	$(BIN)/python benchmarks/images.py
 	$(BIN)/python benchmarks/name.py
 	$(BIN)/python benchmarks/accuracy.py

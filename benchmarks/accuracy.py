@@ -1,4 +1,4 @@
-"""LatEm beyond the paper against its rivals, on every real set and embedding that is there.
+"""LatEm beyond the paper against the baselines, on every real set and embedding that is there.
 
 Standard split, mean per-class accuracy on unseen classes. Everything is chosen on val classes only
 and then fitted to train and val classes; models with a seed are run with seeds 0 to 4 (`tuned`) or

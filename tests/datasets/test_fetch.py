@@ -121,11 +121,11 @@ def test_addresses_that_name_no_file(server, tmp_path, name):
 
 
 def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
-    with pytest.raises(OSError, match="has md5 .*, not 00: it is damaged or another file"):
+    with pytest.raises(OSError, match="has md5 .*, not 00: it is damaged or a different file"):
         download(f"{server.url}/a.bin", tmp_path / "a.bin", checksum="md5:00")
     assert not (tmp_path / "a.bin").exists()
     assert not (tmp_path / "a.bin.part").exists()
-    with pytest.raises(ValueError, match="A checksum is"):
+    with pytest.raises(ValueError, match="A checksum must be"):
         download(f"{server.url}/a.bin", tmp_path / "a.bin", checksum="crc:00")
 
 

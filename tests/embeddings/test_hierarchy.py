@@ -384,7 +384,7 @@ def test_unknown_names_are_listed_together_with_near_spellings():
         ),
         (["zebra"], {"hint": ["food", 3]}, ValueError, "no kind 3; hint may be"),
         (["zebra"], {"senses": {"okapi": 1}}, ValueError, "not among the names: 'okapi'; correct"),
-        (["zebra"], {"senses": ["a"]}, TypeError, "the path of a CSV, not list"),
+        (["zebra"], {"senses": ["a"]}, TypeError, "a CSV's path, not list"),
         (["zebra"], {"senses": "none.csv"}, FileNotFoundError, "no file of senses 'none.csv'"),
     ],
 )

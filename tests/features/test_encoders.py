@@ -102,7 +102,7 @@ def test_a_spec_builds_the_same_encoder(encoder):
     np.testing.assert_array_equal(again.encode([FLOWER]), encoder.encode([FLOWER]))
     assert encoder_spec({"encoder_spec": json.dumps(spec)}) == spec
     for key, value in (("digest", "sha256:0"), ("size", 240), ("future", 1)):
-        with pytest.raises(ValueError, match=f"not the one that is wanted: its {key} is"):
+        with pytest.raises(ValueError, match=f"not the one the spec describes: its {key} is"):
             load_encoder({**spec, key: value})
     with pytest.raises(ValueError, match="needs its name; it has size"):
         load_encoder({"size": 3})
@@ -312,7 +312,7 @@ def test_a_moved_onnx_file_is_recognised_by_its_digest(tmp_path):
     moved = load_encoder(encoder.spec, weights=tmp_path / "moved.onnx")
     np.testing.assert_array_equal(moved.encode([CHINA]), encoder.encode([CHINA]))
     other = tiny_onnx(tmp_path / "other.onnx", ("m", 3, 16, 16))
-    with pytest.raises(ValueError, match="not the one that is wanted: its digest"):
+    with pytest.raises(ValueError, match="not the one the spec describes: its digest"):
         load_encoder(encoder.spec, weights=other)
 
 

@@ -235,7 +235,7 @@ def test_the_penalty_is_subtracted_from_seen_classes(photos, trained):
     assert not set(list(scores[100])[:2]) & seen
     run = command("predict", trained, photo, "--seen-penalty", 1, "--explain")
     assert run.exit_code == 1
-    assert "ask for one of the two" in run.output
+    assert "ask for one or the other" in run.output
 
 
 def test_unreadable_pictures_are_listed_and_the_rest_is_named(photos, trained, tmp_path):
@@ -285,7 +285,7 @@ def test_names_that_look_like_markup_are_shown_as_they_are(photos, trained, tmp_
         (["MODEL", "nowhere.jpg"], "nowhere.jpg: there is no such file", 1),
         (["MODEL", "PHOTO", "--classes", "unicorn"], "unicorn", 1),
         (["MODEL", "PHOTO", "--classes", " , "], "names no class", 1),
-        (["MODEL", "PHOTO", "--format", "xml"], "--format is table, json or csv", 2),
+        (["MODEL", "PHOTO", "--format", "xml"], "--format must be table, json or csv", 2),
         (["MODEL", "EMPTY"], "the folder holds no pictures", 1),
         (["MODEL", "PHOTO", "--explain", "--format", "csv"], "do not fit into CSV", 2),
     ],

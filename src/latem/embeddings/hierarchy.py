@@ -163,10 +163,10 @@ def _look_up(name: str, kinds: Sequence[str]) -> Sense | None:
 
 
 def _preferred(senses: Sequence[Synset], phrase: str, kinds: Sequence[str]) -> Synset:
-    own_names = {phrase, *load_wordnet().singulars(phrase)}
+    spellings = {phrase, *load_wordnet().singulars(phrase)}
     for kind in kinds:
         of_kind = [synset for synset in senses if synset.lexname == kind]
-        by_name = [synset for synset in of_kind if in_words(synset.lemmas[0]) in own_names]
+        by_name = [synset for synset in of_kind if in_words(synset.lemmas[0]) in spellings]
         if of_kind:
             return (by_name or of_kind)[0]
     return senses[0]

@@ -1,7 +1,7 @@
 """All models on the real CUB birds, attributes, standard split, in one table.
 
 Hyper-parameters are chosen on the 50 val classes only; the final model learns from train and val
-classes and names images of the 50 unseen ones. Beside each figure stand the paper's and that of
+classes and names images of the 50 unseen ones. Beside each figure are those of the paper and of
 "Zero-shot learning: the good, the bad and the ugly" (TPAMI 2019; ResNet-101 features, other val
 classes). Needs the dataset folder `cub` (set LATEM_DATA to the folder that holds it).
 """
@@ -96,7 +96,7 @@ def main():
         ("model", "ours", "the paper", "TPAMI 2019", "chosen on val classes"),
         rows,
     )
-    keep("rivals_cub", kept)
+    keep("baselines_cub", kept)
 
 
 if __name__ == "__main__":

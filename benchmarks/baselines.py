@@ -1,4 +1,4 @@
-"""Speed of the rivals, as ratios in one run.
+"""Speed of the baselines, as ratios in one run.
 
 SJE and ALE against a NumPy loop over samples that does what one would write by hand: one matrix,
 scores of all classes by two products, one outer product per update, in float32. Both do the same
@@ -150,7 +150,7 @@ def main():
     ratio = grid_ratio(X, y, table)
     print(f"ESZSL: 49 pairs take {ratio:.2f} times one numpy.linalg.solve fit (bar ≤ {GRID_BAR})")
     kept["ESZSL grid"] = {"ratio": ratio, "bar": GRID_BAR}
-    keep("rivals", kept)
+    keep("baselines", kept)
 
 
 if __name__ == "__main__":
