@@ -17,7 +17,8 @@ from latem.models.latem import LatEm
 from latem.models.normal_equations import NormalEquations
 from latem.models.scaling import Scaling
 from latem.models.table_model import TableClassifier
-from latem.selection.search import FoldData, Search
+from latem.selection.folds import FoldData
+from latem.selection.search import Search
 
 PRESETS: Mapping[str, Mapping[str, Sequence[Any]]] = {  # what is tried in each
     "paper": {**model_rows.find("LatEm").grid, "n_epochs": (150,)},

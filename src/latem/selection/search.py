@@ -9,7 +9,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -21,28 +21,17 @@ from latem.core.progress import progress_bar
 from latem.core.storage import FileFormatError
 from latem.core.threads import resolve_threads, single_threaded_blas
 from latem.core.validation import HasMethods, Interval, check_params, validated
-from latem.metrics import mean_class_accuracy
 from latem.models.base import ZeroShotClassifier, forget_learned, plain_params
 from latem.models.files import unpack
 from latem.models.folds import class_folds, image_folds
 from latem.models.ranking import RankingModel
-from latem.models.sgd.best_epoch import EpochScores
 from latem.models.table_model import TableClassifier
+from latem.selection.folds import FoldData, fold_scores, list_tried
 from latem.selection.grids import GRIDS
 from latem.selection.results import Tried, as_arrays, as_tried
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-class FoldData(NamedTuple):
-    """The images of one fold: to fit to, and to score among the held-out classes."""
-
-    X: np.ndarray
-    y: np.ndarray
-    X_out: np.ndarray
-    y_out: np.ndarray
-    candidates: np.ndarray
 
 
 class Search(ZeroShotClassifier):
@@ -116,7 +105,7 @@ class Search(ZeroShotClassifier):
             first = self._choose_first(model, folds, n_threads, done)
             model.set_params(**first)
             scores = self._try_all(model, candidates, epochs, folds, n_threads, done)
-            tried = _tried(candidates, epochs, scores, len(folds))
+            tried = list_tried(candidates, epochs, scores, len(folds))
             best = max(tried, key=lambda one: one.mean)  # the first of equals
             self.cv_results_ = as_arrays(tried)
             self.best_index_ = tried.index(best)
@@ -158,7 +147,7 @@ class Search(ZeroShotClassifier):
 
         def run(params: dict[str, Any], fold: FoldData) -> list[float]:
             candidate = clone(model).set_params(**params, n_threads=1)
-            scores = _fold_scores(candidate, epochs, fold)
+            scores = fold_scores(candidate, epochs, fold)
             done()
             return scores
 
@@ -390,31 +379,3 @@ class HeldOutSearch(Search):
     @classmethod
     def _rebuild(cls, params: dict[str, Any], best: TableClassifier) -> HeldOutSearch:
         return cls(clone(best), **params)
-
-
-def _fold_scores(candidate: Any, epochs: list[int] | None, fold: FoldData) -> list[float]:
-    """Accuracy on the held-out images; one for each number of epochs, if there are several."""
-    if epochs is None:
-        candidate.fit(fold.X, fold.y)
-        named = candidate.predict(fold.X_out, fold.candidates)
-        return [mean_class_accuracy(fold.y_out, named)]
-    candidate.set_params(n_epochs=max(epochs))
-    scores = EpochScores(fold.X_out, fold.y_out, fold.candidates, epochs)
-    candidate.fit(fold.X, fold.y, callback=scores)
-    return [scores.by_epoch[n] for n in epochs]
-
-
-def _tried(
-    candidates: list[dict[str, Any]],
-    epochs: list[int] | None,
-    scores: list[list[float]],
-    n_folds: int,
-) -> list[Tried]:
-    """Scores of every candidate and number of epochs, in the order of the grid."""
-    tried = []
-    for i, params in enumerate(candidates):
-        by_fold = scores[i * n_folds : (i + 1) * n_folds]
-        for j, n in enumerate(epochs or [None]):
-            extra = {} if n is None else {"n_epochs": n}
-            tried.append(Tried({**params, **extra}, [fold[j] for fold in by_fold]))
-    return tried
