@@ -20,16 +20,9 @@ from machine import best_time, copy_bandwidth, keep, real_dataset, show
 from latem import LatEm, read_folder
 from latem.core.threads import single_threaded_blas
 from latem.models.scaling import FeatureScaler
-from latem.models.sgd.loop import (
-    LONGEST_BLOCK,
-    Progress,
-    Schedule,
-    pair_epoch,
-    pair_length,
-    random_visits,
-    train,
-)
-from latem.models.sgd.pairs import PairClassSpace, PairEmbeddingSpace
+from latem.models.sgd.loop import LONGEST_BLOCK, Progress, Schedule, train
+from latem.models.sgd.pairs import PairClassSpace, PairEmbeddingSpace, pair_runner
+from latem.models.sgd.visits import random_visits
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import reference
@@ -103,13 +96,12 @@ class Problem:
 
         schedule = Schedule(STEP, 1.0, progress.epoch + n_epochs)
 
-        def run_epoch(epoch, rate, visits, violations):
-            length = pair_length(self.size.classes, len(space), rate)
-            drawn = random_visits(0, epoch, self.y, self.size.classes)
-            return pair_epoch(space, load, self.y, *drawn, schedule, length, visits, violations)
+        def visits(epoch):
+            return random_visits(0, epoch, self.y, self.size.classes)
 
+        run_epoch = pair_runner(space, load, self.y, schedule, visits)
         with single_threaded_blas():
-            train(space, run_epoch, len(self.y), schedule, progress, None, lambda info: None)
+            train(space, run_epoch, len(self.y), schedule, progress, None, lambda info: None, None)
 
     def continued(self):
         old = self.progress
