@@ -139,7 +139,9 @@ def test_units_in_cells():
 
 def test_a_slip_among_numbers_is_an_error():
     frame = pd.DataFrame({"weight": ["1", "2", "3", "4", "5", "l0"]})
-    with pytest.raises(ValueError, match="'weight' holds numbers, but also 'l0'"):
+    with pytest.raises(
+        ValueError, match="numbers in column 'weight', but class 5, column 'weight' holds 'l0'"
+    ):
         TraitEncoding.learn(frame)
 
 
@@ -164,3 +166,99 @@ def test_damaged_data_is_refused(encoding, change):
 def test_real_tables_are_what_models_want():
     for path in sorted(SHARED.glob("*/embeddings/*.csv")):
         assert TraitEncoding.learn(ClassEmbeddings.read(path).to_frame()) is None, path
+
+
+# -- through the product ------------------------------------------------------------------------
+
+
+def test_a_raw_table_travels_with_the_model(tmp_path):
+    """Fitted, saved, loaded, cloned: a new class is described in raw traits."""
+    from sklearn.base import clone
+
+    import latem
+
+    table = ClassEmbeddings.from_traits(BIRDS, name="att")
+    rng = np.random.default_rng(0)
+    seen = ["ant", "bee", "cat", "dog"]
+    X, y = rng.normal(size=(40, 5)), np.array(seen * 10)
+    model = latem.ESZSL(table).fit(X, y)
+    model.save(tmp_path / "m")
+    new = BIRDS.iloc[[4, 5]].set_axis(["gnu", "hen"])
+    expected = model.decision_function(X, ["eel", "fly"])
+    new.to_csv(tmp_path / "new.csv", index_label="class")
+    new.reset_index(names="species").to_excel(tmp_path / "new.xlsx", index=False)
+    for one in (model, latem.load(tmp_path / "m"), clone(model).fit(X, y)):
+        for classes in (new, tmp_path / "new.csv", str(tmp_path / "new.csv"), tmp_path / "new.xlsx",
+                        new.T.to_dict()):  # fmt: skip
+            np.testing.assert_array_equal(one.decision_function(X, classes), expected)
+            assert one.candidate_names(classes).tolist() == ["gnu", "hen"]
+        with_new = one.with_classes(new)
+        np.testing.assert_array_equal(with_new.decision_function(X, ["gnu", "hen"]), expected)
+        assert with_new.class_table_.encoding == table.encoding
+    encoded = table.select(["eel", "fly"])
+    named = ClassEmbeddings(["gnu", "hen"], encoded.vectors, columns=encoded.columns)
+    np.testing.assert_array_equal(model.decision_function(X, named), expected)
+    with pytest.raises(ValueError, match="lacks the traits 'diet'"):
+        model.decision_function(X, new.drop(columns="diet"))
+
+
+def test_a_raw_table_travels_with_the_dataset(tmp_path):
+    from latem import ZeroShotDataset, read_folder, write_folder
+    from latem.datasets import check_folder
+
+    table = ClassEmbeddings.from_traits(BIRDS, name="att")
+    dataset = ZeroShotDataset(
+        np.eye(6, dtype=np.float32), BIRDS.index.to_numpy(str), {"att": table}, {}
+    )
+    folder = write_folder(dataset, tmp_path / "d")
+    again = read_folder(folder)
+    assert again.embeddings["att"].encoding == table.encoding
+    np.testing.assert_allclose(again.embeddings["att"].vectors, table.vectors, rtol=1e-12)
+    (folder / "embeddings" / "att.traits.json").write_text("{")
+    with pytest.raises(ValueError, match=r"att.traits.json is damaged"):
+        read_folder(folder)
+    assert any("att.traits.json is damaged" in problem for problem in check_folder(folder))
+
+
+def test_tables_that_are_numbers_give_the_same_bytes(tmp_path):
+    numbers = pd.DataFrame(100 * np.random.default_rng(0).random((12, 20)))
+    numbers.index = [f"class {i}" for i in range(12)]
+    numbers.columns = [f"trait {i}" for i in range(20)]
+    numbers.to_csv(tmp_path / "t.csv", index_label="class")
+    for source in (tmp_path / "t.csv", numbers):
+        table = ClassEmbeddings.from_traits(source, name="t")
+        assert table.encoding is None
+        assert table == ClassEmbeddings.read(tmp_path / "t.csv")
+
+
+def test_on_the_command_line(tmp_path):
+    from typer.testing import CliRunner
+
+    from latem import read_folder
+    from latem.cli import app
+
+    BIRDS.to_csv(tmp_path / "traits.csv", index_label="species")
+    np.savez(tmp_path / "f.npz", features=np.eye(6), labels=BIRDS.index.to_numpy(str))
+    arguments = ["data", "convert", "npz", str(tmp_path / "f.npz"), "--out", str(tmp_path / "d")]
+    table = ["--table", f"att={tmp_path / 'traits.csv'}"]
+    run = CliRunner().invoke(app, [*arguments, *table, "--order", "size=large<medium<small"])
+    assert run.exit_code == 0, run.output
+    assert "'weight' is standardised" in run.output
+    sizes = read_folder(tmp_path / "d").embeddings["att"].to_frame()["size"]
+    assert sizes["ant"] > sizes["cat"] > sizes["bee"]
+    for order, message in (
+        ("size", "--order takes COLUMN"),
+        ("colour=a<b", "'colour', which are not"),
+    ):
+        run = CliRunner().invoke(
+            app, [*arguments[:-1], str(tmp_path / "x"), *table, "--order", order]
+        )
+        assert run.exit_code == 1
+        assert message in run.output.replace("\n", " ")
+        assert not (tmp_path / "x").exists()
+
+
+def test_a_mixture_says_which_cell_is_wrong(tmp_path):
+    (tmp_path / "t.csv").write_text("class,w\na,1\nb,2\nc,3\nd,4\ne,5\nf,o\n")
+    with pytest.raises(ValueError, match=r"t.csv: .* class 'f', column 'w' holds 'o'"):
+        ClassEmbeddings.from_traits(tmp_path / "t.csv")

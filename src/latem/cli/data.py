@@ -24,6 +24,12 @@ Out = Annotated[Path, typer.Option(help="The new dataset folder.")]
 TableOption = Annotated[
     list[str], typer.Option("--table", help="A class table, as NAME=FILE or FILE; repeatable.")
 ]
+OrderOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--order", help="Ordered categories of a raw trait: 'size=small<medium<large'; repeatable."
+    ),
+]
 UnseenOption = Annotated[
     Path | None, typer.Option(help="Text file with one unseen (test) class per line.")
 ]
@@ -87,19 +93,38 @@ def _write(dataset: ZeroShotDataset, out: Path) -> None:
     typer.echo(f"{out}: {dataset!r}")
 
 
-def tables_of(given: list[str]) -> dict[str, object]:
-    """Class tables of --table options, by name."""
+def tables_of(given: list[str], order: list[str] | None = None) -> dict[str, object]:
+    """Class tables of --table options, by name; says what was done to raw traits."""
     from latem.embeddings.attributes import read_attributes
 
     tables: dict[str, object] = {}
+    orders = orders_of(order)
+    if orders and len(given) > 1:
+        raise ValueError(
+            "--order is for one --table; make the other tables with latem embed classes."
+        )
     for entry in given:
         name, found, path = entry.partition("=")
         if not found:
             name, path = Path(entry).stem, entry
         if name in tables:
             raise ValueError(f"Two tables would be called {name!r}; name them: --table NAME=FILE.")
-        tables[name] = read_attributes(path, name=name)
+        tables[name] = table = read_attributes(path, name=name, ordered=orders)
+        for note in table.encoding.notes if table.encoding is not None else ():
+            typer.echo(f"latem: {path}: {note}", err=True)
     return tables
+
+
+def orders_of(given: list[str] | None) -> dict[str, list[str]]:
+    """Ordered categories of --order options, such as "size=small<medium<large"."""
+    orders = {}
+    for entry in given or []:
+        name, _, values = entry.partition("=")
+        parts = [value.strip() for value in values.split("<")]
+        if not name or len(parts) < 2 or not all(parts):
+            raise ValueError(f"--order takes COLUMN=LEAST<...<MOST, not {entry!r}.")
+        orders[name.strip()] = parts
+    return orders
 
 
 def unseen_of(path: Path | None) -> list[str]:
@@ -145,6 +170,7 @@ def npz(
     out: Out,
     table: TableOption,
     unseen: UnseenOption = None,
+    order: OrderOption = None,
     name: Annotated[str, typer.Option(help="The dataset's name.")] = "",
 ) -> None:
     """An NPZ file, with class tables beside it."""
@@ -152,7 +178,7 @@ def npz(
 
     with failures():
         _write(
-            from_npz(file, tables_of(table), unseen=unseen_of(unseen), name=name),
+            from_npz(file, tables_of(table, order), unseen=unseen_of(unseen), name=name),
             out,
         )
 
@@ -163,6 +189,7 @@ def from_lines(
     out: Out,
     table: TableOption,
     unseen: UnseenOption = None,
+    order: OrderOption = None,
     name: Annotated[str, typer.Option(help="The dataset's name.")] = "",
 ) -> None:
     """A CSV, TSV or Parquet file of images × features, with class tables beside it."""
@@ -170,7 +197,7 @@ def from_lines(
 
     with failures():
         _write(
-            from_table(file, tables_of(table), unseen=unseen_of(unseen), name=name),
+            from_table(file, tables_of(table, order), unseen=unseen_of(unseen), name=name),
             out,
         )
 
@@ -184,13 +211,14 @@ def pictures(
     out: Out,
     table: TableOption,
     unseen: UnseenOption = None,
+    order: OrderOption = None,
     name: Annotated[str, typer.Option(help="The dataset's name.")] = "",
 ) -> None:
     """Class folders of pictures whose features are in a .npy file."""
     from latem.datasets.arrays import from_pictures
 
     with failures():
-        tables = tables_of(table)
+        tables = tables_of(table, order)
         _write(
             from_pictures(folder, features, tables, unseen=unseen_of(unseen), name=name),
             out,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from latem.cli.data import Out, TableOption, UnseenOption, tables_of, unseen_of
+from latem.cli.data import OrderOption, Out, TableOption, UnseenOption, tables_of, unseen_of
 from latem.cli.tools import failures
 from latem.core.progress import progress_bar
 
@@ -37,6 +37,7 @@ def images(
         ),
     ] = "efficientnet-lite0",
     unseen: UnseenOption = None,
+    order: OrderOption = None,
     weights: Annotated[
         Path | None, typer.Option(help="Local weight file; without it the library downloads one.")
     ] = None,
@@ -98,7 +99,7 @@ def images(
                 made = embed_pictures(
                     source,
                     out,
-                    tables_of(table),
+                    tables_of(table, order),
                     encoder=encoder,
                     encoder_options=options,
                     unseen=unseen_of(unseen),

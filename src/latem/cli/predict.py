@@ -10,6 +10,8 @@ import typer
 from latem.cli.answers import Answers, Format
 from latem.cli.tools import failures
 
+_TABLES = (".csv", ".tsv", ".parquet", ".pq", ".xlsx", ".xlsm", ".xls")
+
 
 def predict(
     model: Annotated[Path, typer.Argument(help="Model file.")],
@@ -67,10 +69,8 @@ def candidates(classes: str) -> Any:
         return classes
     if classes == "seen":
         return None
-    if classes.lower().endswith((".csv", ".tsv", ".parquet", ".xlsx", ".xls")):
-        from latem.embeddings.attributes import read_attributes
-
-        return read_attributes(classes)
+    if classes.lower().endswith(_TABLES):
+        return Path(classes)  # the model reads it by the columns, or the raw traits, that it knows
     names = [name.strip() for name in classes.split(",") if name.strip()]
     if not names:
         raise ValueError("--classes names no class; give at least one, or unseen, seen or all.")

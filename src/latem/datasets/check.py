@@ -14,11 +14,11 @@ from latem.datasets.folder import (
     read_features,
     read_images,
     read_split,
+    read_table,
     read_toml,
     split_files,
     table_files,
 )
-from latem.embeddings.table import ClassEmbeddings
 
 
 def check_folder(path: str | PathLike[str]) -> list[str]:
@@ -60,7 +60,7 @@ def check_folder(path: str | PathLike[str]) -> list[str]:
     tables = {}
     attempt(check_twins, folder, table_files(folder))
     for file in table_files(folder):
-        if (table := attempt(ClassEmbeddings.read, file)) is not None:
+        if (table := attempt(read_table, file)) is not None:
             tables[file] = table
     if not tables:
         problems.append(f"{folder / 'embeddings'} holds no readable class table.")

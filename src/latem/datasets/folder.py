@@ -7,12 +7,14 @@
       features.npy          (n_images, n_features); row i belongs to line i of images.csv
       images.csv            columns: image (path or name; may be empty), class
       embeddings/att.csv    first column `class`, then one column per dimension
+      embeddings/att.traits.json  how raw traits became these numbers; only if they did
       splits/standard.toml  train, val, test: lists of classes; optional held_out: row numbers
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import sys
 from os import PathLike
 from pathlib import Path
@@ -22,11 +24,13 @@ import numpy as np
 
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings
+from latem.embeddings.traits import TraitEncoding
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+TRAITS_SUFFIX = ".traits.json"  # how raw traits became the numbers of a table
 
 
 def read_folder(path: str | PathLike[str]) -> ZeroShotDataset:
@@ -57,7 +61,7 @@ def read_folder(path: str | PathLike[str]) -> ZeroShotDataset:
     return ZeroShotDataset(
         features=features,
         labels=labels,
-        embeddings={table.stem: ClassEmbeddings.read(table) for table in tables},
+        embeddings={table.stem: read_table(table) for table in tables},
         splits={split.stem: read_split(split) for split in splits},
         images=images,
         name=str(info.get("name", folder.name)),
@@ -69,6 +73,23 @@ def table_files(folder: Path) -> list[Path]:
     """Class tables of a dataset folder; hidden files and other kinds are left out."""
     files = sorted(folder.glob("embeddings/[!.]*"))
     return [file for file in files if file.suffix.lower() in TABLE_SUFFIXES]
+
+
+def read_table(path: Path) -> ClassEmbeddings:
+    """Class table of a dataset folder, with the encoding of raw traits that lies beside it."""
+    table = ClassEmbeddings.read(path)
+    beside = path.with_name(f"{path.stem}{TRAITS_SUFFIX}")
+    if not beside.is_file():
+        return table
+    try:
+        encoding = TraitEncoding.from_dict(json.loads(beside.read_text(encoding="utf-8")))
+        return ClassEmbeddings(
+            table.names, table.vectors, name=table.name, columns=table.columns, encoding=encoding
+        )
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{beside} is damaged ({error}); delete it, or make the dataset again."
+        ) from None
 
 
 def check_twins(folder: Path, files: list[Path]) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from latem.core.storage import UMASK, atomic_path, write_text
 from latem.datasets.check import check_folder
 from latem.datasets.dataset import Split, ZeroShotDataset
+from latem.datasets.folder import TRAITS_SUFFIX
 
 
 def write_folder(dataset: ZeroShotDataset, path: str | PathLike[str]) -> Path:
@@ -86,6 +87,9 @@ def _write_parts(dataset: ZeroShotDataset, folder: Path, name: str) -> None:
     for name, table in dataset.embeddings.items():
         check_name(name)
         table.to_frame().to_csv(folder / "embeddings" / f"{name}.csv", lineterminator="\n")
+        if table.encoding is not None:
+            text = json.dumps(table.encoding.to_dict(), indent=1, ensure_ascii=False)
+            write_text(folder / "embeddings" / f"{name}{TRAITS_SUFFIX}", text + "\n")
     (folder / "splits").mkdir()
     for name, split in dataset.splits.items():
         write_split(folder, name, split)

@@ -6,28 +6,34 @@ Attributes, and those of Caltech-UCSD Birds.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from latem.embeddings.table import ClassEmbeddings
 
-_EXCEL = (".xlsx", ".xlsm", ".xls")
 
-
-def read_attributes(path: str | PathLike[str], *, name: str | None = None) -> ClassEmbeddings:
+def read_attributes(
+    path: str | PathLike[str],
+    *,
+    name: str | None = None,
+    ordered: Mapping[str, Sequence[str]] | None = None,
+) -> ClassEmbeddings:
     """Attribute table from a file or a folder, recognised by what it is.
 
     Parameters
     ----------
     path : path
-        A CSV, TSV, Parquet or Excel file of classes × attributes; or the folder of AwA
+        A CSV, TSV, Parquet or Excel file of classes × attributes, which may be a raw table of
+        traits (see `ClassEmbeddings.from_traits`); or the folder of AwA
         (`predicate-matrix-continuous.txt`, `classes.txt`, `predicates.txt`) or of CUB
         (`attributes/class_attribute_labels_continuous.txt`, `classes.txt`).
     name : str, optional
         Name of the table; by default that of the file, or "att" for a folder.
+    ordered : dict of column name to values, optional
+        Values of ordered categories, from least to most.
 
     Returns
     -------
@@ -43,9 +49,7 @@ def read_attributes(path: str | PathLike[str], *, name: str | None = None) -> Cl
             f"{path} is not a folder of attributes: AwA's holds predicate-matrix-continuous.txt, "
             f"CUB's class_attribute_labels_continuous.txt."
         )
-    if path.suffix.lower() in _EXCEL:
-        return _read_excel(path, name or path.stem)
-    return ClassEmbeddings.read(path, name=name)
+    return ClassEmbeddings.from_traits(path, name=name, ordered=ordered)
 
 
 def read_awa(folder: str | PathLike[str], *, name: str = "att") -> ClassEmbeddings:
@@ -137,21 +141,3 @@ def _check_shape(
         f"{path} has {matrix.shape[0]} lines of {matrix.shape[1]} numbers, but there are "
         f"{len(classes)} classes and {width} attributes{hint}."
     )
-
-
-def _read_excel(path: Path, name: str) -> ClassEmbeddings:
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no class table {str(path)!r}.")
-    try:
-        frame = pd.read_excel(path, dtype=object, keep_default_na=False)
-    except ImportError:
-        raise ImportError(f"Reading {path} needs openpyxl: pip install 'latem[excel]'.") from None
-    except Exception as error:  # zip and XML errors of files that are truncated or not Excel's
-        raise ValueError(f"{path} is not a readable Excel file: {error}.") from None
-    if frame.shape[1] < 2:
-        raise ValueError(f"{path} needs a column of class names and at least one of numbers.")
-    names = frame.iloc[:, 0].map(str)
-    try:
-        return ClassEmbeddings.from_frame(frame.iloc[:, 1:].set_axis(names), name=name)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None

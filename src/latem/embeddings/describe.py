@@ -94,4 +94,6 @@ def join_classes(table: ClassEmbeddings, more: ClassEmbeddings) -> ClassEmbeddin
         raise ValueError(f"The table describes {twice[:5]} already; give new classes new names.")
     names = [*table.names.tolist(), *more.names.tolist()]
     vectors = np.concatenate([table.vectors, more.vectors])
-    return ClassEmbeddings(names, vectors, name=table.name, columns=table.columns)
+    return ClassEmbeddings(
+        names, vectors, name=table.name, columns=table.columns, encoding=table.encoding
+    )

@@ -18,7 +18,14 @@ import pandas as pd
 
 from latem.core.arrays import unit_rows
 from latem.core.messages import first_few
-from latem.embeddings.table_files import as_number, read_parquet, read_text
+from latem.embeddings.table_checks import as_python, check_columns, check_names, check_vectors
+from latem.embeddings.table_files import (
+    EXCEL_SUFFIXES,
+    read_parquet,
+    read_raw,
+    read_text,
+)
+from latem.embeddings.traits import TraitEncoding
 
 _TEXT_SUFFIXES = (".csv", ".tsv")
 _PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -38,6 +45,9 @@ class ClassEmbeddings:
         Name of the embedding, such as "att".
     columns : sequence of str, optional
         What the dimensions are called, such as the attributes' names.
+    encoding : TraitEncoding, optional
+        How the numbers were made from a raw table of traits; classes described later by such
+        traits are treated alike.
 
     Attributes
     ----------
@@ -45,6 +55,7 @@ class ClassEmbeddings:
     vectors : ndarray of shape (n_classes, n_dimensions), float64, read-only
     name : str
     columns : tuple of str, or None
+    encoding : TraitEncoding or None
 
     Examples
     --------
@@ -63,6 +74,7 @@ class ClassEmbeddings:
     vectors: np.ndarray
     name: str
     columns: tuple[str, ...] | None
+    encoding: TraitEncoding | None
 
     def __init__(
         self,
@@ -71,11 +83,15 @@ class ClassEmbeddings:
         *,
         name: str = "",
         columns: Sequence[Any] | None = None,
+        encoding: TraitEncoding | None = None,
     ):
         self.names = check_names(list(names))
         self.name = name
-        self.vectors = _check_vectors(vectors, self.names, columns)
-        self.columns = _check_columns(columns, self.vectors.shape[1])
+        self.vectors = check_vectors(vectors, self.names, columns)
+        self.columns = check_columns(columns, self.vectors.shape[1])
+        if encoding is not None and list(self.columns or ()) != encoding.columns:
+            raise ValueError("The encoding of traits gives other columns than the table has.")
+        self.encoding = encoding
         self._index = {key: i for i, key in enumerate(self.names.tolist())}
 
     # -- making one ---------------------------------------------------------------------------
@@ -89,6 +105,59 @@ class ClassEmbeddings:
             doubled = frame.columns[frame.columns.duplicated()].unique().tolist()
             raise ValueError(f"The table names these columns twice: {first_few(doubled)}.")
         return cls(frame.index, frame.to_numpy(object), name=name, columns=list(frame.columns))
+
+    @classmethod
+    def from_traits(
+        cls,
+        table: pd.DataFrame | str | PathLike[str],
+        *,
+        name: str | None = None,
+        ordered: Mapping[str, Sequence[str]] | None = None,
+    ) -> ClassEmbeddings:
+        """From a raw table of traits: units that differ, categories, several values, gaps.
+
+        A table that is what models want already (numbers on one scale) stays as it is. Otherwise
+        `encoding` says what was done, in its `notes`, and does the same to classes that are
+        described later.
+
+        Parameters
+        ----------
+        table : DataFrame, or path of a CSV, TSV, Parquet or Excel file
+            One row per class.
+        name : str, optional
+            Name of the table; by default that of the file.
+        ordered : dict of column name to values, optional
+            Values of ordered categories, from least to most. Usual ones, such as small, medium
+            and large, are recognised.
+
+        Examples
+        --------
+        >>> birds = pd.DataFrame(
+        ...     {"weight": [12.0, 350.0, 9000.0], "diet": ["seeds", "fish", "fish; seeds"]},
+        ...     index=["wren", "gull", "swan"],
+        ... )
+        >>> table = ClassEmbeddings.from_traits(birds)
+        >>> table.columns
+        ('weight', 'diet::fish', 'diet::seeds')
+        >>> table.encoding.notes[0]
+        "'diet' has several values in a cell, apart by ';': 'fish', 'seeds'."
+        """
+        where = ""
+        if isinstance(table, pd.DataFrame):
+            frame = table.set_index("class") if "class" in table.columns else table
+        else:
+            where, name = f"{table}: ", Path(table).stem if name is None else name
+            frame = _numbers_or_raw(Path(table), cls)
+        try:
+            encoding = TraitEncoding.learn(frame, ordered=ordered)
+            if encoding is None:
+                return cls.from_frame(frame, name=name or "")
+            numbers = encoding.transform(frame)
+            return cls(
+                frame.index, numbers, name=name or "", columns=encoding.columns, encoding=encoding
+            )
+        except ValueError as error:
+            raise ValueError(f"{where}{error}") from None
 
     @classmethod
     def from_dict(cls, vectors: Mapping[Any, Any], *, name: str = "") -> ClassEmbeddings:
@@ -147,7 +216,7 @@ class ClassEmbeddings:
         return len(self.names)
 
     def __contains__(self, name: object) -> bool:
-        return _as_python(name) in self._index
+        return as_python(name) in self._index
 
     def __getitem__(self, name: Any) -> np.ndarray:
         return self.vectors[self.positions([name])[0]]
@@ -160,6 +229,7 @@ class ClassEmbeddings:
             and self.columns == other.columns
             and self.names.tolist() == other.names.tolist()
             and np.array_equal(self.vectors, other.vectors)
+            and self.encoding == other.encoding
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -183,7 +253,7 @@ class ClassEmbeddings:
 
     def positions(self, names: Iterable[Any]) -> np.ndarray:
         """Row numbers of some classes; an unknown name is an error that suggests near ones."""
-        wanted = [_as_python(name) for name in names]
+        wanted = [as_python(name) for name in names]
         missing = [name for name in wanted if name not in self._index]
         if missing:
             raise ValueError(
@@ -197,7 +267,7 @@ class ClassEmbeddings:
     def select(self, names: Iterable[Any]) -> ClassEmbeddings:
         """Table of just these classes, in this order."""
         rows = self.positions(names)
-        return self._with(self.names[rows], self.vectors[rows])
+        return self._with(self.names[rows], self.vectors[rows], self.encoding)
 
     def l2(self) -> ClassEmbeddings:
         """Table with every vector divided by its Euclidean length."""
@@ -247,6 +317,24 @@ class ClassEmbeddings:
         fused = ClassEmbeddings(self.names, joined, name="+".join(names), columns=columns)
         return fused.l2()
 
+    def matching(self, table: Any) -> ClassEmbeddings:
+        """Table of other classes with this one's columns; raw traits are encoded as these were.
+
+        Parameters
+        ----------
+        table : ClassEmbeddings, DataFrame, dict, (names, array) or path
+            With the columns of this table or, if it was made from raw traits, with those.
+        """
+        if self.encoding is not None and not isinstance(table, ClassEmbeddings | tuple):
+            frame = _raw_frame(table)
+            if frame is not None and set(map(str, frame.columns)) != set(self.columns or ()):
+                frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
+                numbers = self.encoding.transform(frame)
+                return self._with(frame.index, numbers, self.encoding)
+        if isinstance(table, str | PathLike) and Path(table).suffix.lower() in EXCEL_SUFFIXES:
+            table = read_raw(Path(table))
+        return self.match_columns(as_class_embeddings(table))
+
     def match_columns(self, table: ClassEmbeddings) -> ClassEmbeddings:
         """`table` with its columns in the order of this one's.
 
@@ -274,8 +362,12 @@ class ClassEmbeddings:
             )
         return table
 
-    def _with(self, names: Any, vectors: np.ndarray) -> ClassEmbeddings:
-        return ClassEmbeddings(names, vectors, name=self.name, columns=self.columns)
+    def _with(
+        self, names: Any, vectors: np.ndarray, encoding: TraitEncoding | None = None
+    ) -> ClassEmbeddings:
+        return ClassEmbeddings(
+            names, vectors, name=self.name, columns=self.columns, encoding=encoding
+        )
 
     def column_names(self) -> list[str]:
         """Names of the columns, made up from the table's name where it has none."""
@@ -311,110 +403,22 @@ def as_class_embeddings(table: Any) -> ClassEmbeddings:
     )
 
 
-# -- checks -----------------------------------------------------------------------------------
+def _numbers_or_raw(path: Path, kind: type[ClassEmbeddings]) -> pd.DataFrame:
+    """A table file as numbers if it holds nothing else, or as it is."""
+    if path.suffix.lower() in _TEXT_SUFFIXES and path.is_file():
+        try:
+            return kind.read(path).to_frame()
+        except ValueError:  # not all numbers: told in full by what reads it as it is
+            return read_raw(path)
+    return read_raw(path)
 
 
-def _as_python(name: Any) -> Any:
-    return name.item() if isinstance(name, np.generic) else name
-
-
-def check_names(names: list[Any]) -> np.ndarray:
-    """Class names as an array; they must be of one type, unique and not empty."""
-    plain = [_as_python(name) for name in names]
-    if not plain:
-        raise ValueError("A class table needs at least one class.")
-    kinds = {type(name) for name in plain}
-    if kinds - {str, int, float, bool} or len(kinds) > 1:
-        odd = next(n for n in plain if type(n) is not type(plain[0]) or type(n) not in _NAME_TYPES)
-        raise TypeError(
-            f"Class names must all be str or all be numbers, but {plain[0]!r} is "
-            f"{type(plain[0]).__name__} and {odd!r} is {type(odd).__name__}."
-        )
-    seen: dict[Any, int] = {}
-    for row, name in enumerate(plain):
-        if name != name or name == "":
-            raise ValueError(f"Row {row} has no class name.")
-        if name in seen:
-            raise ValueError(
-                f"Class {name!r} is listed twice, in rows {seen[name]} and {row}; keep one of them."
-            )
-        seen[name] = row
-    array = np.array(plain)
-    array.flags.writeable = False
-    return array
-
-
-_NAME_TYPES = (str, int, float, bool)
-
-
-def _check_vectors(vectors: Any, names: np.ndarray, columns: Sequence[Any] | None) -> np.ndarray:
-    if isinstance(vectors, np.ma.MaskedArray):
-        raise ValueError(
-            "Class vectors must not be masked; fill in the values or drop the columns."
-        )
-    if hasattr(vectors, "__array__"):
-        vectors = np.asarray(vectors)
-    else:
-        vectors = [list(row) if np.ndim(row) else [row] for row in vectors]
-        if len(vectors) == len(names):
-            _check_ragged(vectors, names)
-        vectors = np.array(vectors, dtype=object if _has_text(vectors) else None)
-    if vectors.ndim != 2:
-        raise ValueError(
-            f"Class vectors must form a table of classes × dimensions, not an array of shape "
-            f"{vectors.shape}."
-        )
-    if len(vectors) != len(names):
-        raise ValueError(f"There are {len(names)} class names but {len(vectors)} class vectors.")
-    if vectors.shape[1] == 0:
-        raise ValueError("Class vectors need at least one dimension.")
-
-    def place(row: int, column: int) -> str:
-        title = column if columns is None else repr(columns[column])
-        return f"class {names[row].item()!r}, column {title}"
-
-    try:
-        numbers = np.array(vectors, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        for row, column in np.ndindex(*vectors.shape):
-            if as_number(vectors[row, column]) is None:
-                raise ValueError(
-                    f"The table needs numbers, but {place(row, column)} holds "
-                    f"{vectors[row, column]!r}."
-                ) from None
-        raise
-    bad = np.argwhere(~np.isfinite(numbers))
-    if len(bad):
-        row, column = bad[0]
-        more = f" (and {len(bad) - 1} more cells)" if len(bad) > 1 else ""
-        raise ValueError(
-            f"The table needs a finite number for {place(row, column)}, but holds "
-            f"{numbers[row, column]}{more}; fill it in or drop the column."
-        )
-    numbers.flags.writeable = False
-    return numbers
-
-
-def _check_ragged(rows: list[list], names: np.ndarray) -> None:
-    for row, values in enumerate(rows):
-        if len(values) != len(rows[0]):
-            raise ValueError(
-                f"Class {names[row].item()!r} has {len(values)} values, but "
-                f"{names[0].item()!r} has {len(rows[0])}; every class needs the same columns."
-            )
-
-
-def _has_text(rows: list[list]) -> bool:
-    return any(isinstance(value, str) for row in rows for value in row)
-
-
-def _check_columns(columns: Sequence[Any] | None, width: int) -> tuple[str, ...] | None:
-    if columns is None:
-        return None
-    titles = tuple(str(column) for column in columns)
-    if len(titles) != width:
-        raise ValueError(f"There are {len(titles)} column names but {width} columns.")
-    if len(set(titles)) != width:
-        doubled = sorted({title for title in titles if titles.count(title) > 1})
-        raise ValueError(f"The table names these columns twice: {first_few(doubled)}.")
-    return titles
+def _raw_frame(table: Any) -> pd.DataFrame | None:
+    """A table of named columns as it is, or None if its columns have no names."""
+    if isinstance(table, str | PathLike):
+        return read_raw(Path(table))
+    if isinstance(table, pd.DataFrame):
+        return table.set_index("class") if "class" in table.columns else table
+    if isinstance(table, Mapping) and all(isinstance(row, Mapping) for row in table.values()):
+        return pd.DataFrame.from_dict(dict(table), orient="index")
+    return None

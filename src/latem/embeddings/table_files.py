@@ -23,8 +23,49 @@ def as_number(cell: Any) -> float | None:
         return None
 
 
-def read_text(path: Path) -> tuple[list[str], list[str], np.ndarray]:
-    """Class names, column names and cells of a delimited text file."""
+EXCEL_SUFFIXES = (".xlsx", ".xlsm", ".xls")
+
+
+def read_raw(path: Path) -> pd.DataFrame:
+    """Cells of a table as they are, texts included: CSV, TSV, Parquet or Excel.
+
+    Class names are the index: the first column, or the one called `class` in a Parquet file.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no class table {str(path)!r}.")
+    suffix = path.suffix.lower()
+    if suffix in (".parquet", ".pq"):
+        frame = read_parquet(path)
+        return frame.set_index("class") if "class" in frame.columns else frame
+    if suffix in EXCEL_SUFFIXES:
+        return read_excel(path)
+    if suffix not in (".csv", ".tsv"):
+        raise ValueError(
+            f"{path}: a class table is a .csv, .tsv, .parquet or Excel file, not "
+            f"{suffix or 'this'}."
+        )
+    names, columns, cells = read_text(path, numbers=False)
+    return pd.DataFrame(cells, index=names, columns=columns)
+
+
+def read_excel(path: Path) -> pd.DataFrame:
+    """Cells of an Excel sheet, with the first column as index."""
+    try:
+        frame = pd.read_excel(path, dtype=object, keep_default_na=False)
+    except ImportError:
+        raise ImportError(f"Reading {path} needs openpyxl: pip install 'latem[excel]'.") from None
+    except Exception as error:  # zip and XML errors of files that are cut or not Excel's
+        raise ValueError(f"{path} is not a readable Excel file: {error}.") from None
+    if frame.shape[1] < 2:
+        raise ValueError(f"{path} needs a column of class names and at least one other column.")
+    return frame.iloc[:, 1:].set_axis(frame.iloc[:, 0].map(str))
+
+
+def read_text(path: Path, *, numbers: bool = True) -> tuple[list[str], list[str], np.ndarray]:
+    """Class names, column names and cells of a delimited text file.
+
+    Unless `numbers` are wanted, cells may hold any text.
+    """
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             head = file.readline()
@@ -41,7 +82,9 @@ def read_text(path: Path) -> tuple[list[str], list[str], np.ndarray]:
                         f"{path}, line {lines.line_num} (class {cells[0]!r}): {len(cells)} cells, "
                         f"but the header has {len(header)}."
                     )
-                if any("_" in cell for cell in cells[1:]):  # Python would read 1_0 as 10
+                if numbers and any(
+                    "_" in cell for cell in cells[1:]
+                ):  # Python would read 1_0 as 10
                     raise ValueError(
                         f"{path}, line {lines.line_num} (class {cells[0]!r}): a number must not "
                         f"hold an underscore."
@@ -57,8 +100,8 @@ def read_text(path: Path) -> tuple[list[str], list[str], np.ndarray]:
     if len(header) < 2:
         raise ValueError(f"{path} needs a column of class names and at least one of numbers.")
     counts = ([str(i) for i in range(start, start + len(header) - 1)] for start in (0, 1))
-    numbers = all(as_number(title) is not None for title in header[1:])
-    if numbers and header[0].strip().lower() != "class" and header[1:] not in counts:
+    titled_by_numbers = all(as_number(title) is not None for title in header[1:])
+    if titled_by_numbers and header[0].strip().lower() != "class" and header[1:] not in counts:
         raise ValueError(
             f"{path} seems to have no header: its first line holds numbers. Add a line of column "
             f"names, beginning with 'class'."

@@ -8,7 +8,6 @@ however many columns it takes. A gap becomes the mean, which speaks neither for 
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,8 +18,18 @@ import pandas as pd
 from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder, OrdinalEncoder
 
 from latem.core.messages import first_few
+from latem.embeddings.trait_cells import (
+    NO,
+    WITH_UNIT,
+    YES,
+    comma_number,
+    find_separator,
+    numbers_of,
+    plain_number,
+    split_cell,
+    texts_of,
+)
 
-MISSING = frozenset({"", "-", "–", "?", "na", "n/a", "nan", "none", "null", "unknown"})
 SCALES = (  # words that have an order, from least to most
     ("tiny", "very small", "small", "medium", "large", "very large", "huge"),
     ("very low", "low", "medium", "moderate", "high", "very high"),
@@ -33,14 +42,8 @@ SCALES = (  # words that have an order, from least to most
     ("no", "few", "some", "many"),
     ("absent", "rare", "uncommon", "occasional", "common", "abundant"),
 )
-_YES = frozenset({"yes", "y", "true", "t", "ja", "oui", "si", "sí", "x", "✓"})
-_NO = frozenset({"no", "n", "false", "f", "nein", "non"})
-_SEPARATORS = (";", "|", ",", "/")
 _FAR = 10.0  # times the typical spread: such a column is in another unit
 _FEWEST_ALIKE = 8  # columns that make a scale of their own
-_MOSTLY = 0.8  # share of numbers above which a word among them is a slip
-_DECIMAL_COMMA = re.compile(r"[-+]?\d+(,\d+)?")
-_WITH_UNIT = re.compile(r"([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([^\d\s].*)")
 
 
 @dataclass(frozen=True)
@@ -195,13 +198,17 @@ class _Column:
     def of(cls, name: str, cells: pd.Series, order: Sequence[str] | None) -> _Column:
         if order is None and isinstance(cells.dtype, pd.CategoricalDtype) and cells.cat.ordered:
             order = [str(value) for value in cells.cat.categories]
-        texts = _texts(cells)
+        if order is None and pd.api.types.is_float_dtype(cells.dtype):
+            numbers = cells.to_numpy(np.float64)
+            if np.isfinite(numbers).all():  # the usual case of tables that are numbers already
+                return cls(name, "number", (), numbers[:, None])
+        texts = texts_of(cells)
         known = [text for text in texts if text is not None]
         if order is not None:
             return cls._ordered(name, texts, tuple(map(str, order)), "in the order that is given")
         if not known:
             return cls(name, "left out", (), np.empty((len(texts), 0)), remark="it is empty")
-        found = _as_numbers(name, texts)
+        found = numbers_of(name, texts, cells.index)
         if found is not None:
             numbers, form = found
             return cls(name, "number", (), numbers[:, None], form)
@@ -210,10 +217,10 @@ class _Column:
     @classmethod
     def _words(cls, name: str, texts: list[str | None], known: list[str]) -> _Column:
         lowered = {text.lower() for text in known}
-        if lowered <= _YES | _NO:
-            blank_means_no = lowered <= _YES and len(known) < len(texts)
+        if lowered <= YES | NO:
+            blank_means_no = lowered <= YES and len(known) < len(texts)
             values = [
-                (0.0 if blank_means_no else np.nan) if t is None else float(t.lower() in _YES)
+                (0.0 if blank_means_no else np.nan) if t is None else float(t.lower() in YES)
                 for t in texts
             ]
             remark = "yes or no" + (", an empty cell is no" if blank_means_no else "")
@@ -223,7 +230,7 @@ class _Column:
                 return cls._ordered(
                     name, texts, tuple(v for v in scale if v in lowered), "as they are usual"
                 )
-        separator = _separator(known)
+        separator = find_separator(known)
         if separator:
             return cls._several(name, texts, separator)
         distinct = sorted(set(known))
@@ -253,7 +260,7 @@ class _Column:
 
     @classmethod
     def _several(cls, name: str, texts: list[str | None], separator: str) -> _Column:
-        lists = [_split(text, separator) for text in texts]
+        lists = [split_cell(text, separator) for text in texts]
         values = sorted({value for parts in lists for value in parts})
         numbers = MultiLabelBinarizer(classes=values).fit_transform(lists).astype(np.float64)
         numbers[[text is None for text in texts]] = np.nan
@@ -332,41 +339,6 @@ def _typical_spread(columns: list[_Column]) -> float | None:
     return None
 
 
-def _separator(known: list[str]) -> str:
-    """What stands between several values in a cell, or nothing.
-
-    Commas and slashes may belong to a text: they count only if the parts come up again.
-    """
-    for mark in _SEPARATORS:
-        if not any(mark in text for text in known):
-            continue
-        parts = [part for text in known for part in _split(text, mark)]
-        if mark in ";|" or len(set(parts)) <= 0.7 * len(parts):
-            return mark
-    return ""
-
-
-# -- reading cells ------------------------------------------------------------------------------
-
-
-def _texts(cells: pd.Series) -> list[str | None]:
-    """Cells as texts, None for gaps."""
-    found: list[str | None] = []
-    for cell in cells.tolist():
-        if cell is None or (isinstance(cell, float) and np.isnan(cell)) or cell is pd.NaT:
-            found.append(None)
-            continue
-        if isinstance(cell, bool | np.bool_):
-            cell = "yes" if cell else "no"
-        text = " ".join(str(cell).split())
-        found.append(None if text.lower() in MISSING else text)
-    return found
-
-
-def _split(text: str | None, separator: str) -> list[str]:
-    return [] if text is None else [p.strip() for p in text.split(separator) if p.strip()]
-
-
 def _ranks(texts: list[str | None], order: tuple[str, ...]) -> np.ndarray:
     """Places in the order, of shape (n_classes, 1); NaN for gaps and unknown words."""
     encoder = OrdinalEncoder(
@@ -377,52 +349,9 @@ def _ranks(texts: list[str | None], order: tuple[str, ...]) -> np.ndarray:
     return encoder.transform(cells)
 
 
-def _as_numbers(name: str, texts: list[str | None]) -> tuple[np.ndarray, str] | None:
-    """Numbers of a column with NaN for gaps, and how they were read; None if they are words."""
-    known = [text for text in texts if text is not None]
-    readers = (("", _plain_number), ("decimal comma", _comma_number))
-    for form, read in readers:
-        values = [read(text) for text in known]
-        if all(value is not None for value in values):
-            return _spread_out(texts, values), form
-    units = {match.group(2) for match in map(_WITH_UNIT.fullmatch, known) if match}
-    if len(units) == 1 and all(_WITH_UNIT.fullmatch(text) for text in known):
-        values = [float(_WITH_UNIT.fullmatch(text).group(1)) for text in known]  # type: ignore[union-attr]
-        return _spread_out(texts, values), units.pop()
-    good = sum(_plain_number(text) is not None for text in known)
-    if good > _MOSTLY * len(known):
-        slip = next(text for text in known if _plain_number(text) is None)
-        raise ValueError(
-            f"Column {name!r} holds numbers, but also {slip!r}; write a number there, or leave the "
-            f"cell empty."
-        )
-    return None
-
-
-def _plain_number(text: str) -> float | None:
-    try:
-        number = None if "_" in text else float(text)
-    except ValueError:
-        return None
-    return number if number is not None and np.isfinite(number) else None
-
-
-def _comma_number(text: str) -> float | None:
-    return float(text.replace(",", ".")) if _DECIMAL_COMMA.fullmatch(text) else None
-
-
-def _spread_out(texts: list[str | None], values: Sequence[float | None]) -> np.ndarray:
-    """The values of the known cells at their places, NaN elsewhere."""
-    numbers, following = np.full(len(texts), np.nan), iter(values)
-    for row, text in enumerate(texts):
-        if text is not None:
-            numbers[row] = next(following)
-    return numbers
-
-
 def _numbers(trait: Trait, cells: pd.Series) -> np.ndarray:
     """Numbers of one trait, scaled, for any raw column."""
-    texts = _texts(cells)
+    texts = texts_of(cells)
     if trait.kind == "number":
         raw = _read_number_column(trait, texts)
     elif trait.kind == "ordered":
@@ -430,7 +359,7 @@ def _numbers(trait: Trait, cells: pd.Series) -> np.ndarray:
         _warn_unknown(trait, [t for t in texts if t is not None and t.lower() not in trait.values])
     else:
         lists = [
-            ([] if t is None else [t]) if trait.kind == "category" else _split(t, trait.form)
+            ([] if t is None else [t]) if trait.kind == "category" else split_cell(t, trait.form)
             for t in texts
         ]
         place = {value: i for i, value in enumerate(trait.values)}
@@ -451,12 +380,12 @@ def _read_number_column(trait: Trait, texts: list[str | None]) -> np.ndarray:
         if text is None:
             values.append(np.nan)
             continue
-        number: float | None = _plain_number(text)
-        if trait.form == "yes" and number is None and text.lower() in _YES | _NO:
-            number = float(text.lower() in _YES)
+        number: float | None = plain_number(text)
+        if trait.form == "yes" and number is None and text.lower() in YES | NO:
+            number = float(text.lower() in YES)
         elif trait.form == "decimal comma" and number is None:
-            number = _comma_number(text)
-        elif number is None and (match := _WITH_UNIT.fullmatch(text)):
+            number = comma_number(text)
+        elif number is None and (match := WITH_UNIT.fullmatch(text)):
             number = float(match.group(1)) if match.group(2) == trait.form else None
         if number is None:
             wanted = {"": "a number", "yes": "yes or no"}.get(

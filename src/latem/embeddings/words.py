@@ -23,7 +23,8 @@ import pandas as pd
 
 from latem.core.messages import first_few
 from latem.core.storage import FileFormatError, atomic_path
-from latem.embeddings.table import ClassEmbeddings, check_names
+from latem.embeddings.table import ClassEmbeddings
+from latem.embeddings.table_checks import check_names
 from latem.embeddings.word_files import (
     existing,
     gensim_models,

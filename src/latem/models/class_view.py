@@ -21,7 +21,7 @@ from latem.core.arrays import unit_rows
 from latem.core.messages import first_few
 from latem.core.threads import single_threaded_blas
 from latem.embeddings.describe import join_classes
-from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings, as_class_embeddings
+from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings
 from latem.models.balance import spreads
 
 _N_KEPT = 4  # answers that are kept for the next call
@@ -143,7 +143,7 @@ class ClassView:
 
     def _meant(self, classes: Any) -> ClassEmbeddings:
         if is_class_table(classes):
-            return self.table.match_columns(as_class_embeddings(classes))
+            return self.table.matching(classes)
         names = meant_names(classes, self.seen.tolist(), self.table.names.tolist())
         return self.table.select(names)
 

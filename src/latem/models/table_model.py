@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from latem.core.storage import FileFormatError
 from latem.core.threads import run_all, single_threaded_blas
 from latem.core.validation import Interval, StrOptions, check_params
-from latem.embeddings.table import ClassEmbeddings, as_class_embeddings
+from latem.embeddings.table import ClassEmbeddings
+from latem.embeddings.traits import TraitEncoding
 from latem.models.base import forget_learned, plain_params
 from latem.models.class_view import Candidates, ClassView
 from latem.models.inputs import InputChecks
@@ -175,7 +176,7 @@ class TableClassifier(InputChecks):
         """
         check_is_fitted(self)
         other = copy.copy(self)
-        other.class_view_ = self.class_view_.with_classes(as_class_embeddings(table))
+        other.class_view_ = self.class_view_.with_classes(self.class_table_.matching(table))
         if self.class_embeddings is not None:
             other.class_embeddings = other.class_table_  # so that clones know them, too
         return other
@@ -207,6 +208,7 @@ class TableClassifier(InputChecks):
                 "name": table.name,
                 "names": table.names.tolist(),
                 "columns": None if table.columns is None else list(table.columns),
+                **({} if table.encoding is None else {"encoding": table.encoding.to_dict()}),
             },
             "scaling": self.scaler_.kind,
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
@@ -225,8 +227,13 @@ class TableClassifier(InputChecks):
     def unpack(cls, tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:
         """Model from what `pack` gave."""
         names, table = meta["classes"], meta["table"]
+        encoding = table.get("encoding")
         stored = ClassEmbeddings(
-            table["names"], tensors["table.vectors"], name=table["name"], columns=table["columns"]
+            table["names"],
+            tensors["table.vectors"],
+            name=table["name"],
+            columns=table["columns"],
+            encoding=None if encoding is None else TraitEncoding.from_dict(encoding),
         )
         params = cls.current_names(dict(meta["params"]))
         if params["class_embeddings"] is not None:
