@@ -153,7 +153,7 @@ def test_bad_requests(world, members, fusion):
     X, y = world.training()
     with pytest.raises(ValueError, match="different names"):
         LateFusion([members[0], members[0]]).fit(X, y)
-    with pytest.raises(TypeError, match="are pairs .name, model., not LatEm"):
+    with pytest.raises(TypeError, match="must be pairs .name, model., not LatEm"):
         LateFusion([members[0][1]]).fit(X, y)
     fitted = [(name, model) for (name, _), model in zip(members, fusion.models_, strict=True)]
     with pytest.raises(ValueError, match="X has 31 features, but the members were fitted to 32"):
