@@ -22,7 +22,7 @@ from latem.models import model_rows
 
 PACKAGE = "latem"
 FOLDER = Path(__file__).parents[1]
-START = ("latem.experiments.fits", "latem.models.registry")
+START = ("latem.models.registry", "latem.experiments.fits")
 
 
 class SourceMissingError(LookupError):
