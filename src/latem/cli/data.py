@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from latem.cli.tools import failures
+from latem.cli.common import failures
 from latem.core.progress import progress_bar
 from latem.core.text_files import read_lines
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from latem.cli.common import failures
 from latem.cli.embed_images import register
-from latem.cli.tools import failures
 from latem.core.progress import progress_bar
 from latem.core.text_files import read_lines
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from latem.cli.common import failures
 from latem.cli.data import OrderOption, Out, TableOption, UnseenOption, tables_of, unseen_of
-from latem.cli.tools import failures
 from latem.core.progress import progress_bar
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from latem.cli.tools import failures
+from latem.cli.common import failures
 
 
 def evaluate_command(

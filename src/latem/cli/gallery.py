@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from latem.cli.tools import failures
+from latem.cli.common import failures
 
 
 def gallery(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from latem.cli.answers import Answers, Format
-from latem.cli.tools import failures
+from latem.cli.common import failures
 from latem.core.text_files import read_lines
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from latem.cli.answers import Answers, Format
-from latem.cli.tools import failures
+from latem.cli.common import failures
 
 _TABLES = (".csv", ".tsv", ".parquet", ".pq", ".xlsx", ".xlsm", ".xls")
 

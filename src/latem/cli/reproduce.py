@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from latem.cli.tools import failures, pairs
+from latem.cli.common import failures, pairs
 from latem.core.progress import progress_bar
 
 if TYPE_CHECKING:
