@@ -147,9 +147,7 @@ class _AttributeModel(TableClassifier):
 
     # -- scoring ------------------------------------------------------------------------------
 
-    def _block_scorer(
-        self, chosen: Candidates, n_samples: int
-    ) -> Callable[[np.ndarray], np.ndarray]:
+    def _block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
         kept = np.flatnonzero(self._telling())
         present = self._present(chosen.vectors)[:, kept].T.astype(self.dtype_)
         prior = self.prior_[kept] if self.prior == "classes" else np.full(len(kept), 0.5)

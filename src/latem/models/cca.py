@@ -163,9 +163,7 @@ class CCA(TableClassifier):
             rows = slice(first, first + _ROWS)
             yield rows, self.scaler_.transform(X[rows], np.float64)
 
-    def _block_scorer(
-        self, chosen: Candidates, n_samples: int
-    ) -> Callable[[np.ndarray], np.ndarray]:
+    def _block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
         classes = unit_rows((chosen.vectors - self.class_mean_) @ self.class_map_)
 
         def score(X: np.ndarray) -> np.ndarray:

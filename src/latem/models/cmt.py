@@ -296,9 +296,7 @@ class CMT(TableClassifier):
         """Whether each image is farther from every seen class than its radius."""
         return (-nearness > self.radii_).all(axis=1)
 
-    def _block_scorer(
-        self, chosen: Candidates, n_samples: int
-    ) -> Callable[[np.ndarray], np.ndarray]:
+    def _block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
         nearness = neighbour_scorer(self.neighbour, chosen.vectors)
         return lambda X: nearness(self._predicted(X))
 

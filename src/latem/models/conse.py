@@ -124,9 +124,7 @@ class ConSE(TableClassifier):
         self.coef_ = np.ascontiguousarray(coefficients.T, dtype=self.dtype_)
         return self
 
-    def _block_scorer(
-        self, chosen: Candidates, n_samples: int
-    ) -> Callable[[np.ndarray], np.ndarray]:
+    def _block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
         seen, candidates = self.class_view_.training(), unit_rows(chosen.vectors)
         n_left_out = max(len(seen) - self.n_top, 0)
 

@@ -29,9 +29,7 @@ class MapModel(TableClassifier):
 
         return chosen.prepared(getattr(self, self._learned), self.by_direction, make)
 
-    def _block_scorer(
-        self, chosen: Candidates, n_samples: int
-    ) -> Callable[[np.ndarray], np.ndarray]:
+    def _block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
         return self.map_scorer(chosen).scores
 
     def latent_map(self, X: Any, classes: Any = None, *, per_class: bool = False) -> np.ndarray:

@@ -110,9 +110,7 @@ class SemanticOutputCodes(TableClassifier):
         self.map_ = np.ascontiguousarray(coefficients.T, dtype=self.dtype_)
         return self
 
-    def _block_scorer(
-        self, chosen: Candidates, n_samples: int
-    ) -> Callable[[np.ndarray], np.ndarray]:
+    def _block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
         nearness = neighbour_scorer(self.neighbour, chosen.vectors)
 
         def score(X: np.ndarray) -> np.ndarray:

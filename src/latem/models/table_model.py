@@ -66,9 +66,7 @@ class TableClassifier(InputChecks):
     # -- what a model fills in ----------------------------------------------------------------
 
     @abstractmethod
-    def _block_scorer(
-        self, chosen: Candidates, n_samples: int
-    ) -> Callable[[np.ndarray], np.ndarray]:
+    def _block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
         """Function from a block of scaled features to scores of shape (n_rows, n_classes)."""
 
     @abstractmethod
@@ -343,7 +341,7 @@ class TableClassifier(InputChecks):
     ) -> None:
         """Call `keep(rows, scores)` for blocks of rows, in several threads."""
         with single_threaded_blas():  # what is done to class vectors must not depend on threads
-            score = self._block_scorer(chosen, len(X))
+            score = self._block_scorer(chosen)
 
             def work(rows: slice, features: np.ndarray) -> None:
                 with np.errstate(over="ignore", invalid="ignore"):  # reported by _check_scores

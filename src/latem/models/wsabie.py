@@ -197,9 +197,7 @@ class WSABIE(TableClassifier):
         """The bilinear map Uᵀ V, of shape (n_features, n_dimensions)."""
         return self.image_map_.T.astype(np.float64) @ self.class_map_
 
-    def _block_scorer(
-        self, chosen: Candidates, n_samples: int
-    ) -> Callable[[np.ndarray], np.ndarray]:
+    def _block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
         candidates = self.class_map_ @ chosen.vectors.T
 
         def score(X: np.ndarray) -> np.ndarray:
