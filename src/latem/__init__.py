@@ -76,6 +76,8 @@ if TYPE_CHECKING:
     from latem.models.table_model import TableClassifier
     from latem.models.wsabie import WSABIE
     from latem.selection import HeldOutSearch, LatEmCV
+    from latem.selection.calibration import AnswerReport, calibrate_answers
+    from latem.workflows.train import train
 
 for _row in MODELS:
     register(_row)
@@ -137,6 +139,8 @@ _HOMES = {
     "latem.models.probabilities": ("UncalibratedWarning",),
     "latem.models.sgd.loop": ("EpochInfo",),
     "latem.models.table_model": ("TableClassifier",),
+    "latem.selection.calibration": ("AnswerReport", "calibrate_answers"),
+    "latem.workflows.train": ("train",),
 }
 _ROOMS = (
     "datasets",
@@ -162,6 +166,7 @@ __all__ = [
     "IAP",
     "SJE",
     "WSABIE",
+    "AnswerReport",
     "CalibrationReport",
     "ClassEmbeddings",
     "ConSE",
@@ -188,6 +193,7 @@ __all__ = [
     "as_class_embeddings",
     "ausuc",
     "best_gamma",
+    "calibrate_answers",
     "calibrated_stacking",
     "confusion_matrix",
     "evaluate",
@@ -215,6 +221,7 @@ __all__ = [
     "threshold_for",
     "top_images",
     "top_k_accuracy",
+    "train",
     "train_word_vectors",
     "word_embeddings",
     "write_folder",

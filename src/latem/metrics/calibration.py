@@ -368,7 +368,7 @@ def check_wanted(coverage: float | None, false_accept_rate: float | None) -> Non
     if coverage is not None:
         _check_coverage(coverage)
     else:
-        _check_rate(false_accept_rate)
+        check_rate(false_accept_rate)
 
 
 def check_threshold(threshold: float) -> None:
@@ -410,7 +410,8 @@ def _check_coverage(coverage: Any) -> float:
     return float(coverage)
 
 
-def _check_rate(rate: Any) -> float:
+def check_rate(rate: Any) -> float:
+    """A false-accept rate must be a share below 1."""
     if not _is_number(rate) or not 0 <= rate < 1:
         raise ValueError(f"false_accept_rate must be a share from 0 to below 1, not {rate!r}.")
     return float(rate)

@@ -39,6 +39,11 @@ class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metac
         Of `predict_proba`; only after `calibrate`.
     rejection_threshold_ : float
         Of `predict_or_none`; only after `choose_rejection`.
+    seen_penalty_ : float
+        γ, subtracted from the scores of seen classes where pictures are named among seen and
+        unseen ones; only after `latem.train` or `latem.calibrate_answers`, as is the next.
+    acceptance_ : Acceptance
+        When a picture is one of the candidates, and when none of these.
     """
 
     classes_: np.ndarray
@@ -210,14 +215,16 @@ class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metac
             )
         storage.write_file(Path(path), "model", *self.pack())
 
-    def pack_knowledge(self) -> dict[str, Any]:
+    def pack_knowledge(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """What a model knows besides what it learned, for its file: encoder and calibration."""
         encoder = {} if self.encoder_ is None else {"encoder": dict(self.encoder_)}
-        return {**encoder, **self._pack_calibration()}
+        arrays, acceptance = self.pack_acceptance()
+        return arrays, {**encoder, **self._pack_calibration(), **acceptance}
 
-    def unpack_knowledge(self, meta: dict[str, Any]) -> None:
+    def unpack_knowledge(self, tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         """Take back what `pack_knowledge` gave."""
         self._unpack_calibration(meta)
+        self.unpack_acceptance(tensors, meta)
         if "encoder" in meta:
             self.encoder_ = dict(meta["encoder"])
 

@@ -294,7 +294,8 @@ class LateFusion(ZeroShotClassifier, Composition):
         weights = None if self.weights is None else np.asarray(self.weights).tolist()
         params = {"standardize": self.standardize, "prefit": self.prefit, "weights": weights}
         meta = {"model": "LateFusion", "params": params, "members": members}
-        return tensors, meta | self.pack_knowledge()
+        arrays, known = self.pack_knowledge()
+        return tensors | arrays, meta | known
 
     @classmethod
     def unpack(cls, tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> LateFusion:
@@ -314,7 +315,7 @@ class LateFusion(ZeroShotClassifier, Composition):
         fusion.models_ = [model for _, model in members]
         fusion.classes_ = fusion.models_[0].classes_
         fusion.n_features_in_ = fusion.models_[0].n_features_in_
-        fusion.unpack_knowledge(meta)
+        fusion.unpack_knowledge(tensors, meta)
         return fusion
 
 

@@ -30,15 +30,16 @@ from latem.metrics.calibration import (
     risk_coverage_curve,
     threshold_for,
 )
+from latem.models.acceptance import AcceptanceMixin
 
-_NUMBERS = ("temperature", "rejection_threshold")
+_NUMBERS = ("temperature", "rejection_threshold", "seen_penalty")
 
 
 class UncalibratedWarning(UserWarning):
     """Probabilities come from a model whose temperature was never fitted."""
 
 
-class ProbabilityMixin(metaclass=ABCMeta):
+class ProbabilityMixin(AcceptanceMixin, metaclass=ABCMeta):
     """Probabilities, rejection and retrieval, for anything that scores images and classes.
 
     Attributes
@@ -47,11 +48,14 @@ class ProbabilityMixin(metaclass=ABCMeta):
         Only after `calibrate`.
     rejection_threshold_ : float
         Only after `choose_rejection`.
+    seen_penalty_ : float
+        γ of calibrated stacking; only after `latem.calibrate_answers`.
     """
 
     classes_: np.ndarray
     temperature_: float
     rejection_threshold_: float
+    seen_penalty_: float
 
     @abstractmethod
     def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:
@@ -150,6 +154,7 @@ class ProbabilityMixin(metaclass=ABCMeta):
             Which classes may be the answer; see `decision_function`.
         threshold : float, optional
             Smallest probability that counts as an answer; by default that of `choose_rejection`.
+            If there is none either, what the model accepts by its `strangeness` is named.
 
         Returns
         -------
@@ -160,6 +165,12 @@ class ProbabilityMixin(metaclass=ABCMeta):
         classes = _listed(classes)
         if threshold is None:
             threshold = getattr(self, "rejection_threshold_", None)
+        if threshold is None and hasattr(self, "acceptance_"):
+            scores = self.class_scores(X, classes)
+            named = self.candidate_names(classes)[scores.argmax(axis=1)].astype(object)
+            strange = self.strangeness_of(X, classes, scores)
+            named[strange > self.acceptance_.false_accept_rate] = None
+            return named
         if threshold is None:
             raise ValueError(
                 f"{type(self).__name__} has no threshold below which it gives no answer; choose "
@@ -317,14 +328,14 @@ class ProbabilityMixin(metaclass=ABCMeta):
         return scores.argmax(axis=1), probabilities.max(axis=1)
 
     def forget_calibration(self) -> None:
-        """Forget temperature and threshold: they belong to scores that have changed."""
-        for name in _NUMBERS:
+        """Forget temperature, penalty and thresholds: they belong to scores that have changed."""
+        for name in (*_NUMBERS, "acceptance"):
             self.__dict__.pop(f"{name}_", None)
 
     # -- files --------------------------------------------------------------------------------
 
     def _pack_calibration(self) -> dict[str, Any]:
-        """Both numbers, for the model file; nothing if there are none."""
+        """The numbers that are known, for the model file; nothing if there are none."""
         found = {
             name: float(getattr(self, f"{name}_")) for name in _NUMBERS if hasattr(self, f"{name}_")
         }

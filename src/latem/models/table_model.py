@@ -197,6 +197,7 @@ class TableClassifier(InputChecks):
     def pack(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Everything a file of this model holds: arrays, and plain data."""
         tensors, record = self._state()
+        arrays, known = self.pack_knowledge()
         table = self.class_table_
         meta = {
             "model": type(self).__name__,
@@ -211,10 +212,11 @@ class TableClassifier(InputChecks):
             "scaling": self.scaler_.kind,
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
             "record": record,
-            **self.pack_knowledge(),
+            **known,
         }
         tensors = {
             **tensors,
+            **arrays,
             "table.vectors": table.vectors,
             "scaling.shift": self.scaler_.shift,
             "scaling.scale": self.scaler_.scale,
@@ -259,7 +261,7 @@ class TableClassifier(InputChecks):
                 raise FileFormatError("feature names and features differ in number")
             model.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
         model._restore(tensors, meta["record"])
-        model.unpack_knowledge(meta)
+        model.unpack_knowledge(tensors, meta)
         return model
 
     def _check_tensor(

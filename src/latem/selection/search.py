@@ -33,6 +33,8 @@ from latem.selection.results import Tried, as_arrays, as_tried
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+_OWN = "search/"  # before the names of a search's own arrays in its file
+
 
 class Search(ZeroShotClassifier):
     """What `HeldOutSearch` and `LatEmCV` share: candidates, folds, the final fit, files."""
@@ -234,6 +236,8 @@ class Search(ZeroShotClassifier):
     def pack(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Everything a file of this search holds: arrays, and plain data."""
         tensors, inner = self.best_estimator_.pack()
+        arrays, known = self.pack_knowledge()
+        tensors |= {f"{_OWN}{name}": array for name, array in arrays.items()}
         return tensors, {
             "model": type(self).__name__,
             "params": self._stored_params(),
@@ -244,7 +248,7 @@ class Search(ZeroShotClassifier):
                 {"params": plain_params(one.params), "scores": one.scores, "mean": one.mean}
                 for one in as_tried(self.cv_results_)
             ],
-            **self.pack_knowledge(),
+            **known,
         }
 
     @classmethod
@@ -262,7 +266,8 @@ class Search(ZeroShotClassifier):
         search.cv_results_ = as_arrays(tried)
         search.best_index_ = max(range(len(tried)), key=lambda i: tried[i].mean, default=0)
         search._expose_best()
-        search.unpack_knowledge(meta)
+        own = {k.removeprefix(_OWN): v for k, v in tensors.items() if k.startswith(_OWN)}
+        search.unpack_knowledge(own, meta)
         return search
 
     @classmethod

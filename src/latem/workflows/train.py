@@ -1,21 +1,26 @@
 """From a dataset to a model: what `latem train` does.
 
 The steps: take what the split gives to learn from, set up the model with what is given, choose the
-rest on held-out classes, and measure the result on unseen ones.
+rest on held-out classes, fit it, choose on held-out classes how it answers (temperature, penalty on
+seen classes, "none of these"), and measure the result on unseen ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from latem.core.messages import first_few
 from latem.datasets.dataset import ZeroShotDataset
+from latem.datasets.folder import read_folder
+from latem.metrics.calibration import CalibrationReport, check_rate, class_codes
 from latem.models import model_rows
 from latem.selection import HeldOutSearch, LatEmCV
+from latem.selection.calibration import FALSE_ACCEPT_RATE, AnswerReport, calibrate_answers
 from latem.selection.latem_cv import PRESETS
 from latem.selection.search import Search
 
@@ -38,6 +43,13 @@ class Trained:
         Mean per-class accuracy on the split's test classes; None if there are no images of them.
     n_unseen : int
         Number of those classes.
+    answers : AnswerReport or None
+        Temperature, penalty and "none of these", and how well they did on held-out classes; None
+        if they were not chosen.
+    unseen_probabilities : CalibrationReport or None
+        How well that temperature does on the test classes.
+    unseen_coverage : float or None
+        Share of the test classes' images that are named rather than called none of these.
     notes : list of str
         Sentences that deserve a look.
     """
@@ -48,16 +60,105 @@ class Trained:
     unseen_score: float | None
     n_unseen: int
     notes: list[str]
+    answers: AnswerReport | None = None
+    unseen_probabilities: CalibrationReport | None = None
+    unseen_coverage: float | None = None
+
+    def lines(self) -> list[str]:
+        """What was chosen and measured, in sentences."""
+        lines = []
+        if self.held_out_score is not None:
+            chosen = ", ".join(f"{name} {value}" for name, value in self.chosen.items())
+            lines.append(f"Chosen on held-out classes: {chosen} ({self.held_out_score:.1%} there).")
+        if self.answers is not None:
+            lines += _answer_lines(self.answers, self.n_unseen)
+        if self.unseen_score is not None:
+            lines.append(
+                f"Mean per-class accuracy on {self.n_unseen} unseen classes: "
+                f"{self.unseen_score:.1%} (chance {1 / self.n_unseen:.1%})."
+            )
+        if self.unseen_probabilities is not None and self.unseen_coverage is not None:
+            error = self.unseen_probabilities
+            lines.append(
+                f"There: calibration error {error.ece_before:.1%} before, {error.ece_after:.1%} "
+                f"after; {self.unseen_coverage:.0%} of their pictures get a name, the others are "
+                f"none of these."
+            )
+        return lines
 
 
-def train_model(
-    dataset: ZeroShotDataset,
-    embedding: str,
+def _answer_lines(found: AnswerReport, n_unseen: int) -> list[str]:
+    fit, rate = found.probabilities, found.false_accept_rate
+    n = max(n_unseen, 2)
+    trade = ", ".join(
+        f"{found.coverage(n, r):.0%} at {r:.0%}" for r in sorted({rate, 0.05, 0.1, 0.2, 0.5})
+    )
+    return [
+        f"Probabilities: temperature {fit.temperature:.3g}; calibration error on held-out classes "
+        f"{fit.ece_before:.1%} before, {fit.ece_after:.1%} after.",
+        f"Penalty on seen classes: {found.seen_penalty:.3g}; harmonic mean of seen and held-out "
+        f"classes {found.plain.harmonic:.1%} before, {found.penalised.harmonic:.1%} after.",
+        f"None of these: {rate:.0%} of other classes' pictures get a name. Own pictures that do, "
+        f"among {n} held-out classes, by that rate: {trade}.",
+    ]
+
+
+def train(
+    dataset: ZeroShotDataset | str | PathLike[str],
+    embedding: str | None = None,
     *,
     kind: str = "LatEm",
     preset: str | None = None,
     split: str | None = "standard",
     given: Mapping[str, Any] | None = None,
+    calibrate: bool = True,
+    false_accept_rate: float = FALSE_ACCEPT_RATE,
+    seed: int = 0,
+    verbose: bool = False,
+) -> Any:
+    """Train a model on a dataset, as `latem train` does: the same defaults, the same bytes.
+
+    Parameters
+    ----------
+    dataset, embedding, kind, preset, split, given, calibrate, false_accept_rate, seed, verbose
+        As for `latem.workflows.train.train_model`, which also tells how the model came about.
+
+    Returns
+    -------
+    a fitted model
+
+    Examples
+    --------
+    >>> import latem
+    >>> world = latem.make_latent_world(n_poses=1, n_images=6, random_state=0)
+    >>> model = latem.train(world)
+    >>> model.predict(world.testing()[0][:3], classes="unseen").shape
+    (3,)
+    """
+    return train_model(
+        dataset,
+        embedding,
+        kind=kind,
+        preset=preset,
+        split=split,
+        given=given,
+        calibrate=calibrate,
+        false_accept_rate=false_accept_rate,
+        seed=seed,
+        verbose=verbose,
+    ).model
+
+
+def train_model(
+    dataset: ZeroShotDataset | str | PathLike[str],
+    embedding: str | None = None,
+    *,
+    kind: str = "LatEm",
+    preset: str | None = None,
+    split: str | None = "standard",
+    given: Mapping[str, Any] | None = None,
+    calibrate: bool = True,
+    false_accept_rate: float = FALSE_ACCEPT_RATE,
     seed: int = 0,
     verbose: bool = False,
 ) -> Trained:
@@ -65,9 +166,9 @@ def train_model(
 
     Parameters
     ----------
-    dataset : ZeroShotDataset
-    embedding : str
-        Name of its class table.
+    dataset : ZeroShotDataset, or path of a dataset folder
+    embedding : str, optional
+        Name of its class table; it may be left out if there is only one.
     kind : str
         Which model.
     preset : {"tuned", "paper"} or None
@@ -77,14 +178,22 @@ def train_model(
         class-disjoint folds.
     given : dict, optional
         Parameters that are not to be chosen.
+    calibrate : bool
+        Whether to choose on held-out classes how the model answers: the temperature of its
+        probabilities, the penalty on seen classes, and what is none of these.
+    false_accept_rate : float
+        Wanted share of outsiders, pictures of none of the candidates, that are named.
     seed : int
     verbose : bool
         Whether to show a progress bar.
     """
     check_kind(kind, preset)
+    check_rate(false_accept_rate)
+    if not isinstance(dataset, ZeroShotDataset):
+        dataset = read_folder(dataset)
     if not dataset.splits:
         split = None
-    _check_embedding(dataset, embedding, split)
+    embedding = _checked_embedding(dataset, embedding, split)
     notes: list[str] = []
     if split is None:
         notes.append("All images are learned from: none are left to test unseen classes on.")
@@ -108,8 +217,22 @@ def train_model(
         model, score = search.best_estimator_, search.best_score_
         fixed = {name for name, values in search.tried_values().items() if len(values) == 1}
         chosen = {name: value for name, value in search.best_params_.items() if name not in fixed}
-    unseen_score, n_unseen = _unseen_score(model, dataset, split)
-    return Trained(model, chosen, score, unseen_score, n_unseen, notes)
+    answers = None
+    if calibrate and len(np.unique(y)) >= _FEWEST:
+        answers = calibrate_answers(
+            model,
+            X,
+            y,
+            cv=held_out,
+            false_accept_rate=false_accept_rate,
+            seed=seed,
+            verbose=verbose,
+        )
+    elif calibrate:
+        notes.append("So there are no probabilities, and nothing is called none of these.")
+    return Trained(
+        model, chosen, score, notes=notes, answers=answers, **_on_unseen(model, dataset, split)
+    )
 
 
 def check_kind(kind: str, preset: str | None) -> None:
@@ -121,12 +244,20 @@ def check_kind(kind: str, preset: str | None) -> None:
         raise ValueError(f"LatEm has the presets {', '.join(PRESETS)}; {kind} has no {preset!r}.")
 
 
-def _check_embedding(dataset: ZeroShotDataset, embedding: str, split: str | None) -> None:
-    if embedding not in dataset.embeddings:
-        have = first_few(list(dataset.embeddings))
-        raise ValueError(f"The dataset has no class table {embedding!r}; it has {have}.")
+def _checked_embedding(dataset: ZeroShotDataset, embedding: str | None, split: str | None) -> str:
+    """Name of the class table; it must describe every class of the split."""
+    have = list(dataset.embeddings)
+    if embedding is None:
+        if len(have) != 1:
+            raise ValueError(
+                f"The dataset has {len(have)} class tables, {first_few(have)}; say which one to "
+                f"learn with (--embedding, in Python embedding=)."
+            )
+        embedding = have[0]
+    if embedding not in have:
+        raise ValueError(f"The dataset has no class table {embedding!r}; it has {first_few(have)}.")
     if split is None:
-        return
+        return embedding
     table, parts = dataset.embeddings[embedding], dataset.split(split)
     lone = [name for name in parts.train + parts.val + parts.test if name not in table]
     if lone:
@@ -134,6 +265,7 @@ def _check_embedding(dataset: ZeroShotDataset, embedding: str, split: str | None
             f"Class table {embedding!r} does not describe {first_few(lone)} of split {split!r}; "
             f"add rows for them, or take them out of the split."
         )
+    return embedding
 
 
 def _learning_part(
@@ -188,12 +320,22 @@ def _usual_model(search: Search) -> Any:
     return model
 
 
-def _unseen_score(
-    model: Any, dataset: ZeroShotDataset, split: str | None
-) -> tuple[float | None, int]:
-    """Mean per-class accuracy on the test classes that have images, and how many these are."""
+def _on_unseen(model: Any, dataset: ZeroShotDataset, split: str | None) -> dict[str, Any]:
+    """What `Trained` tells of the test classes that have images."""
     if split is None:
-        return None, 0
+        return {"unseen_score": None, "n_unseen": 0}
     X, y = dataset.testing(split)
     classes = np.unique(y)
-    return (model.score(X, y, classes) if len(classes) > 1 else None), len(classes)
+    if len(classes) < 2:
+        return {"unseen_score": None, "n_unseen": len(classes)}
+    found: dict[str, Any] = {
+        "unseen_score": model.score(X, y, classes),
+        "n_unseen": len(classes),
+    }
+    if hasattr(model, "acceptance_"):
+        scores = model.class_scores(X, classes)
+        codes = class_codes(y, classes)
+        strange = model.strangeness_of(X, classes, scores)
+        found["unseen_probabilities"] = CalibrationReport.of(scores, codes, model.temperature_)
+        found["unseen_coverage"] = float(np.mean(strange <= model.acceptance_.false_accept_rate))
+    return found
