@@ -8,6 +8,7 @@ has changed.
 from __future__ import annotations
 
 import hashlib
+import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -155,10 +156,12 @@ class Encoder(ABC):
 
         Parameters
         ----------
-        picture : path, PIL image, or uint8 array
+        picture : path, bytes of a picture file, binary file, PIL image, or uint8 array
             Arrays are height × width (grey), or that × 3 (RGB) or × 4 (RGBA).
         """
-        if isinstance(picture, str | PathLike):
+        if isinstance(picture, bytes | bytearray | memoryview):
+            picture = io.BytesIO(picture)
+        if isinstance(picture, str | PathLike) or callable(getattr(picture, "read", None)):
             # twice what is needed: a JPEG decoded at half its size looks the same then
             ours = self.preprocessing
             return ours.fit(read_picture(picture, at_least=round(2 * ours.size / ours.crop)))
@@ -172,8 +175,8 @@ class Encoder(ABC):
             picture = pillow().fromarray(picture)
         elif not isinstance(picture, pillow().Image):
             raise TypeError(
-                f"A picture must be a path, a PIL image or a uint8 array, not "
-                f"{type(picture).__name__}."
+                f"A picture must be a path, the bytes of a file, a binary file, a PIL image or a "
+                f"uint8 array, not {type(picture).__name__}."
             )
         return self.preprocessing.fit(to_rgb(picture))
 
@@ -182,7 +185,7 @@ class Encoder(ABC):
 
         Parameters
         ----------
-        pictures : iterable of paths, PIL images or uint8 arrays
+        pictures : iterable of paths, bytes, binary files, PIL images or uint8 arrays
         batch_size : int
 
         Returns

@@ -8,7 +8,7 @@ as for any classifier, or any others that the table, or a new table, describes.
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from latem.core import storage
 from latem.metrics import mean_class_accuracy
 from latem.models import model_rows
-from latem.models.probabilities import ProbabilityMixin
+from latem.models.answering import AnsweringMixin
 
 
-class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class ZeroShotClassifier(AnsweringMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of all models: what can be asked of every one of them.
 
     Attributes
@@ -62,6 +62,16 @@ class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metac
     @abstractmethod
     def candidate_names(self, classes: Any = None) -> np.ndarray:
         """Names of the candidates, in the order of the columns of scores."""
+
+    def settled(self, classes: Any) -> Any:
+        """A `classes` argument that means the same classes every time, whatever becomes of files.
+
+        Parameters
+        ----------
+        classes
+            See `decision_function`.
+        """
+        return list(classes) if isinstance(classes, Iterator) else classes
 
     @abstractmethod
     def _best(self, X: Any, k: int, classes: Any) -> tuple[np.ndarray, np.ndarray]:
