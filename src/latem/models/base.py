@@ -21,10 +21,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from latem.core import storage
 from latem.metrics import mean_class_accuracy
 from latem.models import model_rows
+from latem.models.frames import FrameMixin
 from latem.models.probabilities import ProbabilityMixin
 
 
-class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class ZeroShotClassifier(
+    ProbabilityMixin, FrameMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta
+):
     """Base of all models: what can be asked of every one of them.
 
     Attributes
