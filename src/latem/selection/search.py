@@ -202,7 +202,7 @@ class Search(ZeroShotClassifier):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        classes : None, "seen", "unseen", "all", list of names, or a class table
+        classes : None, "seen", "unseen", "all", list of names, class table, or a list of these
 
         Returns
         -------
