@@ -215,22 +215,6 @@ def test_raw_numbers_are_encoded_also_when_the_columns_keep_their_names(tmp_path
     np.testing.assert_array_equal(table.matching(table).vectors, table.vectors)
 
 
-def test_numbers_become_cells_again():
-    """Every row of a raw table comes back as a row that becomes the same numbers."""
-    table = ClassEmbeddings.from_traits(BIRDS)
-    for name in table.names.tolist():
-        cells = table.encoding.decode(table[name])
-        assert list(cells) == table.encoding.raw_columns
-        again = table.encoding.transform(pd.DataFrame([cells]))
-        np.testing.assert_allclose(again[0], table[name], rtol=1e-9, atol=1e-12)
-    trait = next(trait for trait in table.encoding.traits if trait.kind == "several")
-    assert trait.decode(trait.encode_cell(trait.values[0])) == trait.values[0]
-    assert trait.decode(trait.encode_cell("")) == ""
-    assert trait.decode(np.full(len(trait.columns), 123.0)) is None
-    with pytest.raises(ValueError, match=f"{trait.name!r} cannot be 'pizza': known are"):
-        trait.encode_cell("pizza")
-
-
 def test_a_raw_table_travels_with_the_dataset(tmp_path):
     from latem import ZeroShotDataset, read_folder, write_folder
     from latem.datasets import check_folder
