@@ -202,6 +202,19 @@ def test_a_raw_table_travels_with_the_model(tmp_path):
         model.decision_function(X, new.drop(columns="diet"))
 
 
+def test_raw_numbers_are_encoded_also_when_the_columns_keep_their_names(tmp_path):
+    raw = pd.DataFrame(
+        {"grams": [12.0, 350.0, 9000.0, 40.0], "metres": [0.1, 0.4, 1.5, 0.2]},
+        index=["wren", "gull", "swan", "lark"],
+    )
+    table = ClassEmbeddings.from_traits(raw)
+    assert list(table.columns) == table.encoding.raw_columns
+    raw.to_csv(tmp_path / "raw.csv", index_label="class")
+    for given_as in (raw, raw.T.to_dict(), tmp_path / "raw.csv", str(tmp_path / "raw.csv")):
+        np.testing.assert_allclose(table.matching(given_as).vectors, table.vectors, rtol=1e-12)
+    np.testing.assert_array_equal(table.matching(table).vectors, table.vectors)
+
+
 def test_a_raw_table_travels_with_the_dataset(tmp_path):
     from latem import ZeroShotDataset, read_folder, write_folder
     from latem.datasets import check_folder

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model_suite import EVERY, make
 
 from latem import ESZSL, ClassEmbeddings, LatEm, make_latent_world
 from latem.models.class_view import ClassView, is_class_table, meant_names
@@ -154,6 +155,121 @@ def test_names_without_a_table():
         meant_names("unseen", ["a"], ["a"])
     assert is_class_table("new.CSV")
     assert not is_class_table(("a", "b"))
+
+
+def flies(*names, seed=5):
+    vectors = np.random.default_rng(seed).normal(size=(len(names), 4))
+    return ClassEmbeddings(names, vectors, columns=[f"trait {i}" for i in range(4)])
+
+
+def test_a_list_may_mix_groups_names_and_tables(tmp_path):
+    view, new = view_of(dtype="float64"), flies("fly", "gnat")
+    path = tmp_path / "new.csv"
+    new.to_frame().to_csv(path)
+    both = ["cat", "eel", "fly", "gnat"]
+    frame = new.to_frame()
+    for classes, names in (
+        (["unseen", "ant"], ["cat", "eel", "ant"]),
+        (["ant", "unseen"], ["ant", "cat", "eel"]),
+        (["unseen", "eel"], ["cat", "eel"]),
+        (["seen", "unseen"], ["bee", "dog", "ant", "cat", "eel"]),
+        (["all", "seen"], NAMES),
+        (np.array(["unseen", "ant"]), ["cat", "eel", "ant"]),
+        (("unseen", new), both),
+        (["unseen", new], both),
+        (iter(["unseen", new]), both),
+        (("unseen", frame), both),
+        (("unseen", path), both),
+        (["unseen", str(path)], both),
+        ([path, "unseen"], ["fly", "gnat", "cat", "eel"]),
+        (["ant", dict(zip(new.names.tolist(), new.vectors, strict=True))], ["ant", "fly", "gnat"]),
+        ([(["fly", "gnat"], new.vectors), "eel"], ["fly", "gnat", "eel"]),
+        ((frame, flies("moth")), ["fly", "gnat", "moth"]),
+        ([new], ["fly", "gnat"]),
+        ([new, "eel", frame, path, new.select(["gnat"])], ["fly", "gnat", "eel"]),
+        ([table_of().select(["ant", "cat"]), "unseen"], ["ant", "cat", "eel"]),
+    ):
+        found = view.candidates(classes)
+        assert found.names.tolist() == names
+        for name, vector in zip(names, found.vectors, strict=True):
+            alone = view.candidates([name] if name in NAMES else new if name != "moth" else
+                                    flies("moth"))  # fmt: skip
+            expected = alone.vectors[alone.names.tolist().index(name)]
+            np.testing.assert_allclose(vector, expected, rtol=1e-12)
+
+
+def test_names_of_the_table_win():
+    names = ["unseen", "new.csv", "cat"]
+    table = ClassEmbeddings(names, np.eye(3))
+    view = ClassView(table, np.array(["cat"]))
+    assert view.candidates(["unseen", "cat"]).names.tolist() == ["unseen", "cat"]
+    assert view.candidates(["new.csv", "seen"]).names.tolist() == ["new.csv", "cat"]
+    assert view.candidates("unseen").names.tolist() == ["unseen", "new.csv"]
+    assert view.candidates(["new.csv", {"dog": [1, 2, 3]}]).names.tolist() == ["new.csv", "dog"]
+
+
+@pytest.mark.parametrize(
+    ("classes", "error", "message"),
+    [
+        (["unseen", flies("ant")], ValueError, "describes 'ant' otherwise than the model does"),
+        ([flies("fly"), flies("fly", seed=6)], ValueError, "'fly' otherwise than another one"),
+        (["cat", "cat", flies("fly")], ValueError, "'cat' more than once"),
+        (["owl", flies("fly")], ValueError, "no rows for 'owl'"),
+        (["unseen", "owl"], ValueError, "no rows for 'owl'"),
+        (["unseen", "no such.csv"], FileNotFoundError, "no class table 'no such.csv'"),
+        (["unseen", ["ant"]], TypeError, "not a list"),
+        (["unseen", np.array(["ant"])], TypeError, "not a ndarray"),
+        (["unseen", {"fly": [1, 2]}], ValueError, "2 columns"),
+    ],
+)
+def test_bad_mixtures(classes, error, message):
+    with pytest.raises(error, match=message):
+        view_of().candidates(classes)
+
+
+def test_mixtures_are_kept_unless_a_part_may_change(tmp_path):
+    view, new = view_of(), flies("fly")
+    first = view.candidates(["unseen", new])
+    assert view.candidates(["unseen", new]) is first
+    assert view.candidates(("unseen", new)) is first
+    assert view.candidates(["unseen", "ant"]) is view.candidates(["unseen", "ant"])
+    assert view.candidates(["unseen", flies("fly", seed=6)]) is not first
+    frame = new.to_frame()
+    before = view.candidates(["unseen", frame]).vectors
+    assert np.array_equal(view.candidates(["unseen", frame]).vectors, before)
+    frame.iloc[0, 0] += 9
+    assert not np.array_equal(view.candidates(["unseen", frame]).vectors, before)
+    path = tmp_path / "new.csv"
+    new.to_frame().to_csv(path)
+    for part in (path, str(path)):
+        before = view.candidates(["unseen", part]).vectors
+        flies("fly", seed=7).to_frame().to_csv(path)
+        assert not np.array_equal(view.candidates(["unseen", part]).vectors, before)
+        new.to_frame().to_csv(path)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_model_takes_mixtures(name):
+    world = make_latent_world(n_poses=1, n_seen=12, n_images=6, random_state=0)
+    table = world.embeddings["att"]
+    table = ClassEmbeddings(table.names, table.vectors - table.vectors.min())  # traits
+    unseen, seen = world.split().test, world.split().train[0]
+    X_new = world.testing()[0]
+    model = make(name, table).fit(*world.training())
+    expected = model.decision_function(X_new, [*unseen, seen])
+    found = model.decision_function(X_new, ["unseen", seen, unseen[1]])
+    np.testing.assert_array_equal(found, expected)
+    new = ClassEmbeddings(["new"], table[unseen[0]][None])
+    if name == "LateFusion":
+        for classes in (new, ["unseen", new], ("unseen", new.to_frame()), iter([new])):
+            with pytest.raises(TypeError, match="fuse those with LateFusion"):
+                model.predict(X_new, classes)
+        return
+    mixed = model.decision_function(X_new, [unseen[1], new, "seen"])
+    names = model.candidate_names([unseen[1], new, "seen"]).tolist()
+    assert names == [unseen[1], "new", *model.classes_.tolist()]
+    same = model.decision_function(X_new, [unseen[1], unseen[0], *model.classes_.tolist()])
+    np.testing.assert_array_equal(mixed, same)
 
 
 @pytest.mark.parametrize("size", [1e60, 1e150])

@@ -218,6 +218,24 @@ def test_other_candidates_and_formats(photos, trained, tmp_path):
     assert "red flower" in run.output
 
 
+def test_joined_candidates_and_a_class_like_another(photos, trained, tmp_path):
+    photo = photos / "images" / "yellow flower" / "0.jpg"
+    table = tmp_path / "new.csv"
+    table.write_text("class,red,green,blue,temple,flower\nx,0,0,0,1,0\n")
+    run = command("predict", trained, photo, "--classes", f"unseen,{table},red flower",
+                  "--like", "red flower", "--set", "green=1", "--least", "blue", "--as", "amber",
+                  "--top", 9, "--format", "json", "--explain")  # fmt: skip
+    assert run.exit_code == 0, run.output
+    scores = {c["class"]: c["score"] for c in json.loads(run.output)[0]["classes"]}
+    assert set(scores) == {"yellow temple", "yellow flower", "x", "red flower", "amber"}
+    assert scores["amber"] == pytest.approx(scores["yellow flower"], rel=1e-5)  # the same traits
+    run = command("predict", trained, photo, "--set", "green=1")
+    assert run.exit_code == 2
+    run = command("predict", trained, photo, "--like", "red flower", "--set", "greem=1")
+    assert run.exit_code == 1
+    assert "did you mean 'green'" in " ".join(run.output.split())
+
+
 def test_the_penalty_is_subtracted_from_seen_classes(photos, trained):
     photo = photos / "images" / "yellow flower" / "1.jpg"
     scores = {}

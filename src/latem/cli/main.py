@@ -10,6 +10,7 @@ import typer
 
 from latem.cli.data import app as data_app
 from latem.cli.demo import demo
+from latem.cli.describe import describe
 from latem.cli.embed import app as embed_app
 from latem.cli.evaluate import evaluate_command
 from latem.cli.gallery import gallery
@@ -30,6 +31,7 @@ app.add_typer(embed_app, name="embed")
 app.command()(demo)
 app.command()(train)
 app.command()(predict)
+app.command()(describe)
 app.command()(name)
 app.command("evaluate")(evaluate_command)
 app.command()(reproduce)

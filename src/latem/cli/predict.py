@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from latem.cli.answers import Answers, Format
+from latem.cli.candidates import Called, Changes, Classes, Least, Like, Likeness, Most, candidates
 from latem.cli.common import failures
-
-_TABLES = (".csv", ".tsv", ".parquet", ".pq", ".xlsx", ".xlsm", ".xls")
 
 
 def predict(
     model: Annotated[Path, typer.Argument(help="Model file.")],
     pictures: Annotated[list[Path], typer.Argument(help="Pictures, or folders of pictures.")],
-    classes: Annotated[
-        str,
-        typer.Option(
-            help="Which classes may be the answer: unseen, seen, all, names separated by commas, "
-            "or a table of new classes (a file)."
-        ),
-    ] = "unseen",
+    classes: Classes = "unseen",
+    like: Like = None,
+    changes: Changes = None,
+    most: Most = None,
+    least: Least = None,
+    called: Called = None,
     top: Annotated[int, typer.Option(min=1, help="How many classes to give, best first.")] = 5,
     seen_penalty: Annotated[
         float,
@@ -46,13 +44,14 @@ def predict(
     from latem.workflows.name_pictures import name_pictures
 
     answers = Answers(output, explain=explain)
+    likeness = Likeness(like, changes, most, least, called)
     with failures():
         fitted = load(model)
         answers.show(
             name_pictures(
                 fitted,
                 answers.find(pictures),
-                candidates(classes),
+                candidates(classes, fitted, likeness),
                 top=top,
                 seen_penalty=seen_penalty,
                 explain=explain,
@@ -61,17 +60,3 @@ def predict(
             )
         )
     answers.finish()
-
-
-def candidates(classes: str) -> Any:
-    """Meaning of a --classes option."""
-    if classes in ("unseen", "all"):
-        return classes
-    if classes == "seen":
-        return None
-    if classes.lower().endswith(_TABLES):
-        return Path(classes)  # the model reads it by the columns, or the raw traits, that it knows
-    names = [name.strip() for name in classes.split(",") if name.strip()]
-    if not names:
-        raise ValueError("--classes names no class; give at least one, or unseen, seen or all.")
-    return names

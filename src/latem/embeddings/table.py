@@ -323,11 +323,14 @@ class ClassEmbeddings:
         Parameters
         ----------
         table : ClassEmbeddings, DataFrame, dict, (names, array) or path
-            With the columns of this table or, if it was made from raw traits, with those.
+            With the columns of this table or, if it was made from raw traits, with those. Where
+            both have the same names, a ClassEmbeddings holds numbers, anything else raw traits.
         """
         if self.encoding is not None and not isinstance(table, ClassEmbeddings | tuple):
             frame = _raw_frame(table)
-            if frame is not None and set(map(str, frame.columns)) != set(self.columns or ()):
+            titles = set() if frame is None else set(map(str, frame.columns))
+            is_raw = titles != set(self.columns or ()) or titles == set(self.encoding.raw_columns)
+            if frame is not None and is_raw:
                 frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
                 numbers = self.encoding.transform(frame)
                 return self._with(frame.index, numbers, self.encoding)

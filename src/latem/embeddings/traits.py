@@ -15,20 +15,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder, OrdinalEncoder
+from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder
 
 from latem.core.messages import first_few
-from latem.embeddings.trait_cells import (
-    NO,
-    WITH_UNIT,
-    YES,
-    comma_number,
-    find_separator,
-    numbers_of,
-    plain_number,
-    split_cell,
-    texts_of,
-)
+from latem.embeddings.trait import Trait, ranks
+from latem.embeddings.trait_cells import NO, YES, find_separator, numbers_of, split_cell, texts_of
 
 SCALES = (  # words that have an order, from least to most
     ("tiny", "very small", "small", "medium", "large", "very large", "huge"),
@@ -44,40 +35,6 @@ SCALES = (  # words that have an order, from least to most
 )
 _FAR = 10.0  # times the typical spread: such a column is in another unit
 _FEWEST_ALIKE = 8  # columns that make a scale of their own
-
-
-@dataclass(frozen=True)
-class Trait:
-    """How one column of the raw table becomes numbers.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "ordered", "category", "several", "left out"}
-    values : tuple of str
-        Categories; of "ordered" from least to most.
-    mean, scale : tuple of float
-        Per column of numbers: what is subtracted, and what the rest is multiplied by.
-    fill : tuple of float
-        Per column of numbers: what stands for a gap, before that.
-    form : str
-        How cells are read: of "number" "", "decimal comma" or a unit; of "several" the separator.
-    """
-
-    name: str
-    kind: str
-    values: tuple[str, ...] = ()
-    mean: tuple[float, ...] = (0.0,)
-    scale: tuple[float, ...] = (1.0,)
-    fill: tuple[float, ...] = (0.0,)
-    form: str = ""
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns of numbers; those of one trait share the part before "::"."""
-        if self.kind in ("category", "several"):
-            return [f"{self.name}::{value}" for value in self.values]
-        return [] if self.kind == "left out" else [self.name]
 
 
 @dataclass(frozen=True)
@@ -142,8 +99,22 @@ class TraitEncoding:
                 f"The table lacks the traits {first_few(missing)}; add them, or leave cells empty "
                 f"where a trait is not known."
             )
-        parts = [_numbers(trait, frame[trait.name]) for trait in self.traits if trait.columns]
+        parts = [trait.encode(frame[trait.name]) for trait in self.traits if trait.columns]
         return np.concatenate(parts, axis=1) if parts else np.empty((len(frame), 0))
+
+    def decode(self, vector: np.ndarray) -> dict[str, str] | None:
+        """Row of a raw table that becomes these numbers, as texts; None if there is none."""
+        cells: dict[str, str] = {}
+        start = 0
+        for trait in self.traits:
+            end = start + len(trait.columns)
+            if trait.columns:
+                cell = trait.decode(vector[start:end])
+                if cell is None:
+                    return None
+                cells[trait.name] = cell
+            start = end
+        return cells
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for files."""
@@ -254,7 +225,7 @@ class _Column:
                 f"Column {name!r} holds {first_few(odd)}, not among the ordered values "
                 f"{first_few(order)}."
             )
-        numbers = _ranks(texts, tuple(lowered))
+        numbers = ranks(texts, tuple(lowered))
         remark = f"{' < '.join(order)}, {how}"
         return cls(name, "ordered", tuple(lowered), numbers, remark=remark)
 
@@ -337,70 +308,3 @@ def _typical_spread(columns: list[_Column]) -> float | None:
     if alike.sum() >= max(_FEWEST_ALIKE, len(spreads) / 2):
         return float(np.median(spreads[alike]))
     return None
-
-
-def _ranks(texts: list[str | None], order: tuple[str, ...]) -> np.ndarray:
-    """Places in the order, of shape (n_classes, 1); NaN for gaps and unknown words."""
-    encoder = OrdinalEncoder(
-        categories=[list(order)], handle_unknown="use_encoded_value", unknown_value=np.nan
-    )
-    encoder.fit(np.array(order, object)[:, None])
-    cells = np.array([["" if text is None else text.lower()] for text in texts], object)
-    return encoder.transform(cells)
-
-
-def _numbers(trait: Trait, cells: pd.Series) -> np.ndarray:
-    """Numbers of one trait, scaled, for any raw column."""
-    texts = texts_of(cells)
-    if trait.kind == "number":
-        raw = _read_number_column(trait, texts)
-    elif trait.kind == "ordered":
-        raw = _ranks(texts, trait.values)
-        _warn_unknown(trait, [t for t in texts if t is not None and t.lower() not in trait.values])
-    else:
-        lists = [
-            ([] if t is None else [t]) if trait.kind == "category" else split_cell(t, trait.form)
-            for t in texts
-        ]
-        place = {value: i for i, value in enumerate(trait.values)}
-        raw = np.zeros((len(texts), len(trait.values)))
-        for row, parts in enumerate(lists):
-            known = [place[part] for part in parts if part in place]
-            raw[row, known] = 1
-            if not known:
-                raw[row] = np.nan
-        _warn_unknown(trait, [part for parts in lists for part in parts if part not in place])
-    raw = np.where(np.isnan(raw), np.array(trait.fill), raw)
-    return (raw - np.array(trait.mean)) * np.array(trait.scale)
-
-
-def _read_number_column(trait: Trait, texts: list[str | None]) -> np.ndarray:
-    values: list[float] = []
-    for text in texts:
-        if text is None:
-            values.append(np.nan)
-            continue
-        number: float | None = plain_number(text)
-        if trait.form == "yes" and number is None and text.lower() in YES | NO:
-            number = float(text.lower() in YES)
-        elif trait.form == "decimal comma" and number is None:
-            number = comma_number(text)
-        elif number is None and (match := WITH_UNIT.fullmatch(text)):
-            number = float(match.group(1)) if match.group(2) == trait.form else None
-        if number is None:
-            wanted = {"": "a number", "yes": "yes or no"}.get(
-                trait.form, f"a number ({trait.form})"
-            )
-            raise ValueError(f"Trait {trait.name!r} needs {wanted}, but a class has {text!r}.")
-        values.append(number)
-    return np.array(values)[:, None]
-
-
-def _warn_unknown(trait: Trait, odd: list[str]) -> None:
-    if odd:
-        warnings.warn(
-            f"Trait {trait.name!r} has the new values {first_few(sorted(set(odd)))}, taken as "
-            f"unknown; the model knows {first_few(trait.values)}.",
-            UserWarning,
-            stacklevel=4,
-        )

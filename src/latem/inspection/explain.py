@@ -1,13 +1,14 @@
 """Why an image was given a class, and what each map has learned.
 
 A score is a sum over the dimensions of the class vector, xᵀ W_k y = Σ_a (xᵀ W_k)_a y_a. With
-attributes, each term says how much one attribute adds to the score of the class.
+attributes, each term says how much one attribute adds to the score of the class. Terms of
+attributes that belong together are added up: see `latem.inspection.families`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -18,10 +19,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from latem.core.arrays import unit_rows
 from latem.core.storage import atomic_path
+from latem.embeddings.table_checks import as_python
+from latem.inspection.families import Family, family_of_columns, gather
 from latem.models import model_rows
 from latem.models.table_model import TableClassifier
 
+PENALTY = "(penalty on seen classes)"  # its name among contributions
 _LONGEST = 44  # letters of a name in a plot
+_N_MEMBERS = 3  # that are told of a family
+_N_PLOTTED = 2  # that are drawn
+_GREY, _PALE = "#8a8a8a", "#b9c4c0"  # of what is left, and of members
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +49,8 @@ class Explanation:
         ``score - runner_up_score``.
     chosen : bool
         Whether the other class was asked for with `against`, instead of the runner-up.
+    family_of : dict of column name to family name
+        Which dimensions belong together; empty if none do.
     """
 
     named: Any
@@ -53,6 +62,7 @@ class Explanation:
     map_lead: float | None
     contributions: pd.Series = field(repr=False)
     chosen: bool = False
+    family_of: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def lead(self) -> float:
@@ -66,8 +76,60 @@ class Explanation:
         sizes = self.contributions.abs().sort_values(ascending=False, kind="stable")
         return self.contributions[sizes.index[:n]].sort_values(ascending=False, kind="stable")
 
+    @property
+    def families(self) -> list[Family]:
+        """What dimensions that belong together add, largest first; they add up to the lead.
+
+        A dimension that belongs to no others is a family of its own.
+        """
+        return gather(self.contributions, self.family_of)
+
+    def top_families(self, n: int = 10) -> list[Family]:
+        """The n families of largest size, of either sign, largest first; n at least 1."""
+        if n < 1:
+            raise ValueError(f"n must be at least 1, but is {n}.")
+        families = self.families
+        largest = sorted(families, key=lambda family: -abs(family.contribution))[:n]
+        return sorted(largest, key=lambda family: -family.contribution)
+
+    def to_dict(self, n: int = 10, *, n_members: int = _N_MEMBERS) -> dict[str, Any]:
+        """The explanation as plain data, ready for JSON.
+
+        Parameters
+        ----------
+        n : int
+            Families to tell, those of largest size.
+        n_members : int
+            Members to tell of each.
+
+        Returns
+        -------
+        dict
+            `named`, `runner_up`, `chosen`, `score`, `runner_up_score`, `lead`, `map`,
+            `runner_up_map`, `map_lead`; `families`, a list of dicts with `name`, `contribution`,
+            `members` (each `name` and `contribution`) and `rest`; and `rest` of the families. A
+            `rest` has the number `n` of what is left out, and its `contribution`.
+        """
+        shown = self.top_families(n)
+        return {
+            "named": as_python(self.named),
+            "runner_up": as_python(self.runner_up),
+            "chosen": self.chosen,
+            "score": self.score,
+            "runner_up_score": self.runner_up_score,
+            "lead": self.lead,
+            "map": self.map,
+            "runner_up_map": self.runner_up_map,
+            "map_lead": self.map_lead,
+            "families": [family.to_dict(n_members) for family in shown],
+            "rest": {
+                "n": len(self.families) - len(shown),
+                "contribution": self._left(family.contribution for family in shown),
+            },
+        }
+
     def text(self, n: int = 10) -> str:
-        """The explanation in words."""
+        """The explanation in words: the n families, or dimensions, that matter most."""
         maps = "" if self.map_lead is None else (
             f" by map {self.map}, {self.map_lead:.3g} ahead of the next best map"
         )  # fmt: skip
@@ -76,17 +138,27 @@ class Explanation:
             f"{'compared with' if self.chosen else 'runner-up'} {self.runner_up}: "
             f"{self.runner_up_score:.3g}; the lead of {self.lead:.3g} comes from",
         ]
-        shown = self.top(n)
-        width = max(len(str(name)) for name in shown.index)
-        lines += [f"  {name!s:<{width}}  {value:+.3g}" for name, value in shown.items()]
-        rest = self.lead - math.fsum(shown)
-        if len(shown) < len(self.contributions):
-            left = f"the other {len(self.contributions) - len(shown)}"
+        shown = self.top_families(n)
+        n_left = len(self.families) - len(shown)
+        left = self._the_other(n_left)
+        width = max(len(name) for name in [*(family.name for family in shown), left])
+        for family in shown:
+            added = f"{family.contribution:+.3g}"
+            lines.append(f"  {family.name:<{width}}  {added:<10}  {_members(family)}".rstrip())
+        if n_left:
+            rest = self._left(family.contribution for family in shown)
             lines.append(f"  {left:<{width}}  {rest:+.3g}")
         return "\n".join(lines)
 
+    def _left(self, shown: Iterable[float]) -> float:
+        """What is left of the lead besides what is shown."""
+        return math.fsum([*self.contributions, *(-value for value in shown)])
+
+    def _the_other(self, n: int) -> str:
+        return f"the other {n}{' families' if self.family_of else ''}" if n else ""
+
     def plot(self, path: str | PathLike[str], n: int = 15) -> None:
-        """Draw the n largest contributions as bars, as a picture of the path's type."""
+        """Draw the n largest families, or dimensions, as bars, as a picture of the path's type."""
         figure = self._figure(n)
         suffix = str(path).rsplit(".", 1)[-1]
         with atomic_path(path) as temporary, open(temporary, "wb") as file:
@@ -97,18 +169,25 @@ class Explanation:
             from matplotlib.figure import Figure
         except ImportError:
             raise ImportError("Plots need matplotlib: pip install matplotlib.") from None
-        shown = self.top(n)
-        names, values = [_plot_label(name) for name in shown.index], shown.tolist()
-        colours = ["#1b7f5c" if value >= 0 else "#b4442e" for value in values]
-        n_left = len(self.contributions) - len(shown)
+        shown = self.top_families(n)
+        bars: list[tuple[str, float, str]] = []  # label, value, colour
+        for family in shown:
+            bars.append((_plot_label(family.name), family.contribution, _colour(family)))
+            if len(family.members) > 1:
+                strongest = family.strongest(_N_PLOTTED)
+                bars += [
+                    (f"· {_plot_label(family.short(str(name)))}", float(value), _PALE)
+                    for name, value in strongest.items()
+                ]
+        n_left = len(self.families) - len(shown)
         if n_left:
-            names.append(f"the other {n_left}")
-            values.append(self.lead - math.fsum(values))
-            colours.append("#8a8a8a")
-        figure = Figure(figsize=(7, 1.2 + 0.28 * len(values)), layout="constrained")
+            rest = self._left(family.contribution for family in shown)
+            bars.append((self._the_other(n_left), rest, _GREY))
+        names, values, colours = zip(*bars, strict=True)
+        figure = Figure(figsize=(7, 1.2 + 0.28 * len(bars)), layout="constrained")
         axes = figure.subplots()
-        places = range(len(values))
-        axes.barh(places, values, color=colours, tick_label=names)
+        heights = [0.4 if colour == _PALE else 0.8 for colour in colours]
+        axes.barh(range(len(bars)), values, heights, color=colours, tick_label=names)
         axes.invert_yaxis()
         axes.axvline(0, color="#555555", linewidth=0.8)
         axes.locator_params(axis="x", nbins=5)
@@ -121,6 +200,19 @@ class Explanation:
         return figure
 
 
+def _members(family: Family) -> str:
+    """The strongest members of a family in words; nothing of a trait that stands alone."""
+    if len(family.members) == 1 and family.name in family.members.index:
+        return ""
+    shown = family.strongest(_N_MEMBERS)
+    parts = [f"{family.short(str(name))} {value:+.3g}" for name, value in shown.items()]
+    return ", ".join(parts) + (", …" if len(shown) < len(family.members) else "")
+
+
+def _colour(family: Family) -> str:
+    return "#1b7f5c" if family.contribution >= 0 else "#b4442e"
+
+
 def _plot_label(name: Any) -> str:
     """A name that matplotlib shows as it is written, shortened so that bars have room."""
     text = str(name)
@@ -130,7 +222,13 @@ def _plot_label(name: Any) -> str:
 
 
 def explain_predictions(
-    model: TableClassifier, X: Any, classes: Any = "unseen", *, against: Sequence[Any] | None = None
+    model: TableClassifier,
+    X: Any,
+    classes: Any = "unseen",
+    *,
+    against: Any = None,
+    groups: Any = None,
+    seen_penalty: float = 0.0,
 ) -> list[Explanation]:
     """Why images are named as they are.
 
@@ -141,9 +239,16 @@ def explain_predictions(
     X : array-like of shape (n_samples, n_features)
     classes
         Which classes may be the answer, at least two; see `decision_function`.
-    against : sequence of class names, one per image, optional
+    against : class name, or sequence of class names, one per image, optional
         Compare with these instead of the runner-up: "why not …?" Where one of them is the class
         that was named, the runner-up is taken.
+    groups : mapping of column name to family name, Series, one-column DataFrame or path, optional
+        Which traits belong together; their contributions are added up. By default those that were
+        made from one raw trait, and those whose names share the part before "::"; ``{}`` means
+        none.
+    seen_penalty : float
+        What is subtracted from the scores of seen classes before the best is named; it is a
+        contribution of its own where only one of the two classes is a seen one.
 
     Returns
     -------
@@ -162,7 +267,8 @@ def explain_predictions(
     model = inner_model(model)
     maps = _maps(model)
     X = model.check_images(X)
-    against = None if against is None else list(against)
+    if against is not None:
+        against = [against] * len(X) if np.ndim(against) == 0 else list(against)
     chosen = model.class_view_.candidates(classes)
     if len(chosen) < 2:
         raise ValueError("An explanation compares two classes; name at least two candidates.")
@@ -170,13 +276,15 @@ def explain_predictions(
         raise ValueError(f"against names {len(against)} classes for {len(X)} images.")
     places = {name: i for i, name in enumerate(chosen.names.tolist())}
     columns = model.class_table_.column_names()
+    family_of = family_of_columns(model.class_table_, groups)
     vectors = chosen.vectors.astype(np.float64)
+    penalty = float(seen_penalty) * np.isin(chosen.names, model.classes_)
     explanations = []
     for row in range(len(X)):
         features = model.scaler_.transform(X[row : row + 1], np.float64)[0]
         projected = _projected(model, features, maps)  # (n_maps, n_dimensions)
         by_map = projected @ vectors.T  # (n_maps, n_classes)
-        order = np.argsort(-by_map.max(axis=0), kind="stable")
+        order = np.argsort(penalty - by_map.max(axis=0), kind="stable")
         best = int(order[0])
         if against is None:
             other = int(order[1])
@@ -187,7 +295,8 @@ def explain_predictions(
         if other == best:
             other = int(order[1])
         why = _compare(projected, by_map, vectors, chosen.names, columns, best, other)
-        explanations.append(replace(why, chosen=bool(other != order[1])))
+        why = _penalised(why, float(penalty[best]), float(penalty[other]))
+        explanations.append(replace(why, chosen=bool(other != order[1]), family_of=family_of))
     return explanations
 
 
@@ -214,6 +323,22 @@ def _compare(
         runner_up_map=j,
         map_lead=float(ranked[0] - ranked[1]) if len(ranked) > 1 else None,
         contributions=contributions.sort_values(ascending=False, kind="stable"),
+    )
+
+
+def _penalised(why: Explanation, of_best: float, of_other: float) -> Explanation:
+    """The explanation with the penalty on seen classes taken from both scores."""
+    if not (of_best or of_other):
+        return why
+    added = why.contributions
+    if of_best != of_other:
+        extra = pd.Series({PENALTY: of_other - of_best})
+        added = pd.concat([added, extra]).sort_values(ascending=False, kind="stable")
+    return replace(
+        why,
+        score=why.score - of_best,
+        runner_up_score=why.runner_up_score - of_other,
+        contributions=added,
     )
 
 

@@ -63,7 +63,7 @@ class Answer:
         """As lines of a table, one for each name, with the entries of `COLUMNS`."""
         if self.error:
             return [(self.picture, None, None, None, None, None, None, self.error)]
-        sure = self.probabilities or [None] * len(self.names)
+        sure: Sequence[float | None] = self.probabilities or [None] * len(self.names)
         return [
             (self.picture, place, name, p, score, self.none_of_these, self.strangeness, None)
             for place, (name, p, score) in enumerate(
@@ -75,7 +75,7 @@ class Answer:
         """As plain data, ready for JSON."""
         if self.error:
             return {"picture": self.picture, "error": self.error}
-        sure = self.probabilities or [None] * len(self.names)
+        sure: Sequence[float | None] = self.probabilities or [None] * len(self.names)
         return {
             "picture": self.picture,
             "answer": None if self.name is None else _plain(self.name),

@@ -22,9 +22,12 @@ from latem.core import storage
 from latem.metrics import mean_class_accuracy
 from latem.models import model_rows
 from latem.models.answering import AnsweringMixin
+from latem.models.frames import FrameMixin
 
 
-class ZeroShotClassifier(AnsweringMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class ZeroShotClassifier(
+    AnsweringMixin, FrameMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta
+):
     """Base of all models: what can be asked of every one of them.
 
     Attributes

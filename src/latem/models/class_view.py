@@ -4,12 +4,16 @@ It answers the two questions that models, searches, explanations and evaluations
 training uses, and which vectors may be the answer. Both come from the class table by the same
 steps: the seen classes' mean is subtracted if the model centres its classes, vectors are divided
 by their length if it normalises them; candidates are balanced besides, see `latem.models.balance`.
+
+A `classes` argument has one vocabulary everywhere: a group ("seen", "unseen", "all"), names, a
+table of other classes, or a list that mixes these. In a list, a name of the model's table is that
+class, even if it reads like a group or a file.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -22,9 +26,13 @@ from latem.core.messages import first_few
 from latem.core.threads import single_threaded_blas
 from latem.embeddings.describe import join_classes
 from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings
+from latem.embeddings.table_checks import as_python
+from latem.embeddings.table_files import EXCEL_SUFFIXES
 from latem.models.balance import spreads
 
 _N_KEPT = 4  # answers that are kept for the next call
+_ROUNDING = 1e-9  # by which two descriptions of a class may differ, of its largest number
+_COMPARED = (str, int, float, bool, np.generic, ClassEmbeddings)  # by ==, with one answer
 GROUPS = ("seen", "unseen", "all")
 
 
@@ -123,8 +131,9 @@ class ClassView:
 
         Parameters
         ----------
-        classes : None, "seen", "unseen", "all", list of names, or a class table
-            None means the seen classes.
+        classes : None, "seen", "unseen", "all", list of names, class table, or a list of these
+            None means the seen classes. In a list, a class that comes up in several parts is one
+            candidate; a table may not describe a class otherwise than the model's own does.
         """
         if isinstance(classes, Iterator):
             classes = list(classes)
@@ -141,11 +150,55 @@ class ClassView:
             self._kept[:] = [*self._kept[1 - _N_KEPT :], (known, chosen)]
         return chosen
 
+    def settled(self, classes: Any) -> Any:
+        """The same candidates with every table read and matched, so that they stay the same."""
+        classes = list(classes) if isinstance(classes, Iterator) else classes
+        known = self.table.names.tolist()
+        new = is_class_table(classes) or (_is_list(classes) and tables_among(classes, known))
+        return self._meant(classes) if new else classes
+
     def _meant(self, classes: Any) -> ClassEmbeddings:
         if is_class_table(classes):
             return self.table.matching(classes)
-        names = meant_names(classes, self.seen.tolist(), self.table.names.tolist())
-        return self.table.select(names)
+        seen, known = self.seen.tolist(), self.table.names.tolist()
+        if not _is_list(classes) or not tables_among(classes, known):
+            return self.table.select(meant_names(classes, seen, known))
+        return self._joined(list(classes), seen, known)
+
+    def _joined(self, parts: list[Any], seen: list[Any], known: list[Any]) -> ClassEmbeddings:
+        """Table of the classes meant by a list that mixes groups, names and tables."""
+        new = tables_among(parts, known)
+        own = [part for part in parts if not _is_one_of(part, new)]
+        if own:
+            meant_names(own, seen, known)  # what it refuses in a list of names it refuses here
+        described: dict[Any, np.ndarray] = {}
+        for part in parts:
+            if _is_one_of(part, new):
+                table = self.table.matching(part)
+                self._check_known(table, described)
+            else:
+                table = self.table.select(meant_names([part], seen, known))
+            for name in table.names.tolist():
+                source = self.table if name in self.table else table
+                described.setdefault(name, source[name])
+        return ClassEmbeddings(
+            described,
+            np.array(list(described.values())),
+            name=self.table.name,
+            columns=self.table.columns,
+            encoding=self.table.encoding,
+        )
+
+    def _check_known(self, table: ClassEmbeddings, described: Mapping[Any, np.ndarray]) -> None:
+        """Refuse a table that describes a class otherwise than the model or an earlier table."""
+        for name, vector in zip(table.names.tolist(), table.vectors, strict=True):
+            before = self.table[name] if name in self.table else described.get(name, vector)
+            if not np.allclose(before, vector, rtol=0, atol=_ROUNDING * np.abs(before).max()):
+                raise ValueError(
+                    f"A table among classes describes {name!r} otherwise than "
+                    f"{'the model does' if name in self.table else 'another one'}; give the class "
+                    f"another name, or give that table alone."
+                )
 
     def _answering(self, table: ClassEmbeddings) -> np.ndarray:
         vectors = self._as_vectors(table, self.dtype)
@@ -187,68 +240,109 @@ class ClassView:
 def is_class_table(classes: Any) -> bool:
     """Whether a `classes` argument is a table rather than names."""
     if isinstance(classes, str):
-        return classes.lower().endswith(TABLE_SUFFIXES)
+        return classes.lower().endswith(TABLE_SUFFIXES + EXCEL_SUFFIXES)
     if isinstance(classes, tuple) and len(classes) == 2:
-        return np.ndim(classes[1]) == 2
+        names, vectors = classes
+        if isinstance(names, str) or is_class_table(names) or isinstance(vectors, ClassEmbeddings):
+            return False  # a list that mixes groups, names and tables
+        return np.ndim(vectors) == 2
     return isinstance(classes, ClassEmbeddings | pd.DataFrame | Mapping | PathLike)
 
 
+def tables_among(classes: Iterable[Any], known: Iterable[Any]) -> list[Any]:
+    """Tables in a list of candidates; a text that is a known name is no path of a table."""
+    names = set(known)
+    return [
+        part
+        for part in classes
+        if is_class_table(part) and not (isinstance(part, str) and part in names)
+    ]
+
+
 def meant_names(classes: Any, seen: Sequence[Any], known: Sequence[Any]) -> list[Any]:
-    """Names meant by a `classes` argument that is not a table.
+    """Names meant by a `classes` argument without tables.
 
     Parameters
     ----------
-    classes : None, "seen", "unseen", "all" or list of names
+    classes : None, "seen", "unseen", "all", or a list of names and these
+        In a list, a known name is that class even if it reads like a group.
     seen : sequence of class names
     known : sequence of class names
         All that are described, the seen ones included.
     """
     if classes is None or isinstance(classes, str):
-        if classes is None or classes == "seen":
-            return list(seen)
-        if classes == "all":
-            return list(known)
-        if classes != "unseen":
-            raise ValueError(
-                f"classes must be 'seen', 'unseen', 'all', a list of names or a class table, not "
-                f"{classes!r}; for a single class write [{classes!r}]."
-            )
-        learned = set(seen)
-        names = [name for name in known if name not in learned]
-        if not names:
-            raise ValueError(
-                "There are no unseen classes: every class of the table was seen in training. Give "
-                "class_embeddings with more rows, or a table as classes (on the command line "
-                "--classes new.csv, or --classes all)."
-            )
-        return names
+        return _group(classes, seen, known)
     if not isinstance(classes, Iterable):
         raise TypeError(
             f"classes must be None, 'seen', 'unseen', 'all', a list of names or a class table, not "
-            f"{classes!r}."
+            f"{classes!r}; a list may mix these."
         )
-    names = list(classes)
-    if not names:
+    parts = list(classes)
+    if not parts:
         raise ValueError("classes is empty; name at least one candidate class.")
-    if twice := [name for name, n in Counter(names).items() if n > 1]:
+    if odd := [part for part in parts if not isinstance(part, Hashable)]:
+        raise TypeError(
+            f"A list of classes holds names, 'seen', 'unseen', 'all' and class tables, not a "
+            f"{type(odd[0]).__name__}."
+        )
+    described = set(known)
+    groups = [part for part in GROUPS if part in parts and part not in described]
+    if twice := [name for name, n in Counter(parts).items() if n > 1]:
         raise ValueError(f"classes names {first_few(twice)} more than once; name each once.")
+    if not groups:
+        return parts
+    names: dict[Any, None] = {}  # in order, each once
+    for part in parts:
+        names |= dict.fromkeys(_group(part, seen, known) if part in groups else [as_python(part)])
+    return list(names)
+
+
+def _group(classes: str | None, seen: Sequence[Any], known: Sequence[Any]) -> list[Any]:
+    if classes is None or classes == "seen":
+        return list(seen)
+    if classes == "all":
+        return list(known)
+    if classes != "unseen":
+        raise ValueError(
+            f"classes must be 'seen', 'unseen', 'all', a list of names or a class table, not "
+            f"{classes!r}; for a single class write [{classes!r}]."
+        )
+    learned = set(seen)
+    names = [name for name in known if name not in learned]
+    if not names:
+        raise ValueError(
+            "There are no unseen classes: every class of the table was seen in training. Give "
+            "class_embeddings with more rows, or a table as classes (on the command line "
+            "--classes new.csv, or --classes all)."
+        )
     return names
+
+
+def _is_one_of(part: Any, parts: Iterable[Any]) -> bool:
+    return any(part is other for other in parts)
+
+
+def _is_list(classes: Any) -> bool:
+    return isinstance(classes, Iterable) and not isinstance(classes, str)
 
 
 def _can_be_kept(classes: Any) -> bool:
     """Whether an argument always means the same; files and frames may change."""
-    if isinstance(classes, ClassEmbeddings | list | np.ndarray) or classes is None:
+    if isinstance(classes, ClassEmbeddings) or classes is None:
         return True
-    if isinstance(classes, tuple):
-        return not is_class_table(classes)
+    if isinstance(classes, list | tuple | np.ndarray):
+        return not is_class_table(classes) and all(
+            isinstance(part, ClassEmbeddings) or not is_class_table(part) for part in classes
+        )
     return isinstance(classes, str) and classes in GROUPS
 
 
 def _means_the_same(known: Any, classes: Any) -> bool:
     if isinstance(classes, list | tuple | np.ndarray):
-        if not isinstance(known, list) or len(known) != len(classes) or is_class_table(classes):
+        if not isinstance(known, list) or len(known) != len(classes):
             return False
-        return known == (classes.tolist() if isinstance(classes, np.ndarray) else list(classes))
+        parts = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
+        return all(issubclass(kind, _COMPARED) for kind in set(map(type, parts))) and known == parts
     if isinstance(classes, str) or classes is None:
         return type(known) is type(classes) and known == classes
     return known is classes

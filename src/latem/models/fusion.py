@@ -7,7 +7,7 @@ The paper averages the compatibility scores of models trained on different class
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, column_or_1d
 from latem.core.validation import Composition, check_params, validated
 from latem.metrics import mean_class_accuracy
 from latem.models.base import ZeroShotClassifier, forget_learned
-from latem.models.class_view import is_class_table, meant_names
+from latem.models.class_view import is_class_table, meant_names, tables_among
 from latem.models.files import unpack
 from latem.models.scoring import best_k
 
@@ -204,7 +204,7 @@ class LateFusion(ZeroShotClassifier, Composition):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        classes : None, "seen", "unseen", "all" or list of names
+        classes : None, "seen", "unseen", "all", or list of names and these
             As for any model, but not a new table: the members describe classes differently.
 
         Returns
@@ -249,16 +249,20 @@ class LateFusion(ZeroShotClassifier, Composition):
     def candidate_names(self, classes: Any = None) -> np.ndarray:
         """Names of the candidates; those every member describes, for "all" and "unseen"."""
         check_is_fitted(self)
-        if is_class_table(classes):
-            raise TypeError(
-                "LateFusion takes classes=None, 'seen', 'unseen', 'all' or a list of names: its "
-                "members describe classes by different tables."
-            )
         if classes is None:
             return self.classes_
+        if isinstance(classes, Iterator):
+            classes = list(classes)
         described = [model.candidate_names("all").tolist() for model in self.models_]
         common = set(described[0]).intersection(*described[1:])
         known = [name for name in described[0] if name in common]
+        in_a_list = isinstance(classes, Iterable) and not isinstance(classes, str | Mapping)
+        if is_class_table(classes) or (in_a_list and tables_among(classes, known)):
+            raise TypeError(
+                "LateFusion takes classes=None, 'seen', 'unseen', 'all' or a list of names and "
+                "these: its members describe classes by different tables. Call with_classes on "
+                "each fitted member, and fuse those with LateFusion(members, prefit=True)."
+            )
         return np.array(meant_names(classes, self.classes_.tolist(), known))
 
     def twin(self, seed: int) -> LateFusion:

@@ -89,6 +89,17 @@ class TableClassifier(InputChecks):
         """All classes the model has a description of."""
         return self.class_view_.table
 
+    def settled(self, classes: Any) -> Any:
+        """A `classes` argument that means the same classes every time, whatever becomes of files.
+
+        Parameters
+        ----------
+        classes
+            See `decision_function`.
+        """
+        check_is_fitted(self)
+        return self.class_view_.settled(classes)
+
     def candidate_names(self, classes: Any = None) -> np.ndarray:
         """Names of the candidates, in the order of the columns of scores.
 
@@ -110,10 +121,11 @@ class TableClassifier(InputChecks):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        classes : None, "seen", "unseen", "all", list of names, or a class table
+        classes : None, "seen", "unseen", "all", list of names, class table, or a list of these
             Which classes to score: those seen in training (None or "seen"), the others in the
             class table ("unseen"), all of them, some by name, or those of a new table that has the
-            same columns.
+            same columns. A list may mix these, such as ``["unseen", "zebra", new_table]``; in it,
+            a name of the class table is that class, even if it reads like a group or a file.
 
         Returns
         -------

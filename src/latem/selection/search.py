@@ -204,7 +204,7 @@ class Search(ZeroShotClassifier):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        classes : None, "seen", "unseen", "all", list of names, or a class table
+        classes : None, "seen", "unseen", "all", list of names, class table, or a list of these
 
         Returns
         -------
@@ -212,6 +212,11 @@ class Search(ZeroShotClassifier):
         """
         check_is_fitted(self)
         return self.best_estimator_.decision_function(X, classes)
+
+    def settled(self, classes: Any) -> Any:
+        """A `classes` argument that means the same classes every time."""
+        check_is_fitted(self)
+        return self.best_estimator_.settled(classes)
 
     def candidate_names(self, classes: Any = None) -> np.ndarray:
         """Names of the candidates, in the order of the columns of scores."""

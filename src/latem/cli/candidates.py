@@ -1,0 +1,125 @@
+"""Classes given on the command line: the --classes option, and classes described by others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from latem.embeddings.describe import Description
+
+Classes = Annotated[
+    str,
+    typer.Option(
+        help="Which classes may be the answer, separated by commas: unseen, seen, all, names, and "
+        "tables of new classes (files)."
+    ),
+]
+Like = Annotated[
+    str | None,
+    typer.Option("--like", help="Describe a new class by this one; see --set, --most, --least."),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A trait that is different: COLUMN=VALUE; may be repeated."),
+]
+Most = Annotated[
+    list[str] | None,
+    typer.Option("--most", help="A column that has its largest value; may be repeated."),
+]
+Least = Annotated[
+    list[str] | None,
+    typer.Option("--least", help="A column that has its smallest value; may be repeated."),
+]
+Called = Annotated[
+    str | None, typer.Option("--as", help="Name of the new class; by default 'like …'.")
+]
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """A new class described by another one, as the options of a command have it.
+
+    Attributes
+    ----------
+    like : str or None
+        The other class; None means that there is no new class.
+    changes, most, least : list of str or None
+    called : str or None
+        Name of the new class.
+    """
+
+    like: str | None = None
+    changes: list[str] | None = None
+    most: list[str] | None = None
+    least: list[str] | None = None
+    called: str | None = None
+
+    def __post_init__(self) -> None:
+        given = {
+            "--set": self.changes, "--most": self.most, "--least": self.least, "--as": self.called
+        }  # fmt: skip
+        alone = [option for option, value in given.items() if value]
+        if self.like is None and alone:
+            raise typer.BadParameter(
+                f"{alone[0]} changes a class that is given with --like; name that class."
+            )
+
+    @property
+    def name(self) -> str:
+        """Name of the new class."""
+        return self.called or f"like {self.like}"
+
+    def of(self, table: Any) -> Description:
+        """The description, by a class table."""
+        from latem.embeddings.describe import described
+
+        return described(
+            table,
+            self.like,
+            changes=self.changes or (),
+            most=self.most or (),
+            least=self.least or (),
+        )
+
+
+def candidates(classes: str, model: Any = None, likeness: Likeness | None = None) -> Any:
+    """Meaning of a --classes option, with a class that is described by another one.
+
+    Parameters
+    ----------
+    classes : str
+    model : fitted model, optional
+        Whose class table describes the other one.
+    likeness : Likeness, optional
+    """
+    meant = _listed(classes)
+    if likeness is None or likeness.like is None:
+        return meant
+    new = likeness.of(table_of(model)).named(likeness.name)
+    return [*([meant] if isinstance(meant, str) else meant), new]
+
+
+def table_of(model: Any) -> Any:
+    """The class table of a model that has one."""
+    table = getattr(model, "class_table_", None)
+    if table is None:
+        raise TypeError(
+            f"--like needs a model with one class table, but {type(model).__name__} describes "
+            f"classes by several; describe the class for each of its members."
+        )
+    return table
+
+
+def _listed(classes: str) -> str | list[str]:
+    from latem.models.class_view import GROUPS, is_class_table
+
+    if classes in GROUPS or (is_class_table(classes) and Path(classes).is_file()):
+        return classes  # a file's name may hold commas
+    names = [name.strip() for name in classes.split(",") if name.strip()]
+    if not names:
+        raise ValueError("--classes names no class; give at least one, or unseen, seen or all.")
+    return names

@@ -1,0 +1,147 @@
+"""Traits that belong together: what a family of them adds to the lead of one class over another.
+
+Attribute tables have many columns for one trait, such as `has_bill_shape::hooked` and
+`has_bill_shape::cone`. A family is such a trait. What it adds is the sum of what its columns add,
+so families explain exactly what their members do, in fewer words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from latem.core.messages import first_few
+from latem.embeddings.table import ClassEmbeddings
+from latem.embeddings.table_files import read_raw
+
+MARK = "::"  # stands between a family and its member in the name of a column
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """What traits that belong together add to a lead.
+
+    Attributes
+    ----------
+    name : str
+    contribution : float
+        The sum of what its members add.
+    members : Series
+        What each member adds, by name of the column, largest first.
+    """
+
+    name: str
+    contribution: float
+    members: pd.Series = field(repr=False)
+
+    def strongest(self, n: int) -> pd.Series:
+        """The n members of largest size, of either sign, largest size first; n at least 1."""
+        if n < 1:
+            raise ValueError(f"The number of members must be at least 1, but is {n}.")
+        sizes = self.members.abs().sort_values(ascending=False, kind="stable")
+        return self.members[sizes.index[:n]]
+
+    def short(self, member: str) -> str:
+        """Name of a member without the family's."""
+        return member.removeprefix(f"{self.name}{MARK}") or member
+
+    def to_dict(self, n: int) -> dict[str, Any]:
+        """As plain data, with the n strongest members and the sum of the others."""
+        shown = self.strongest(n)
+        left = self.members.drop(shown.index)
+        return {
+            "name": self.name,
+            "contribution": self.contribution,
+            "members": [
+                {"name": str(name), "contribution": float(value)} for name, value in shown.items()
+            ],
+            "rest": {"n": len(left), "contribution": math.fsum(left)},
+        }
+
+
+def gather(contributions: pd.Series, family_of: Mapping[str, str]) -> list[Family]:
+    """Families of some contributions, largest first.
+
+    Parameters
+    ----------
+    contributions : Series
+        By name of the column.
+    family_of : mapping of column name to family name
+        Columns that it does not name are families of their own.
+    """
+    columns: dict[str, list[str]] = {}
+    for column in contributions.sort_values(ascending=False, kind="stable").index:
+        columns.setdefault(family_of.get(column, column), []).append(column)
+    families = [
+        Family(name, math.fsum(contributions[members]), contributions[members])
+        for name, members in columns.items()
+    ]
+    return sorted(families, key=lambda family: -family.contribution)
+
+
+def family_of_columns(table: ClassEmbeddings, groups: Any = None) -> dict[str, str]:
+    """Which family each column of a table belongs to, of the columns that belong to one.
+
+    Parameters
+    ----------
+    table : ClassEmbeddings
+    groups : mapping of column name to family name, Series, one-column DataFrame or path, optional
+        By default the columns that were made from one raw trait belong together, and those whose
+        names share the part before "::". An empty mapping means no families.
+
+    Examples
+    --------
+    >>> columns = ["bill::hooked", "bill::cone", "mass"]
+    >>> table = ClassEmbeddings(["jay"], [[1, 0, 9]], columns=columns)
+    >>> family_of_columns(table)
+    {'bill::hooked': 'bill', 'bill::cone': 'bill'}
+    """
+    columns = table.column_names()
+    if groups is not None:
+        given = _as_mapping(groups)
+        odd = [column for column in given if column not in set(columns)]
+        if odd:
+            raise ValueError(
+                f"groups names {first_few(odd)}, which are not columns of the class table; it has "
+                f"{first_few(columns)}."
+            )
+        return given
+    found = {}
+    for column in columns:
+        family, mark, member = column.partition(MARK)
+        if family and mark and member:
+            found[column] = family
+    traits = () if table.encoding is None else table.encoding.traits
+    for trait in traits:
+        if len(trait.columns) > 1:
+            found |= dict.fromkeys(trait.columns, trait.name)
+    return found
+
+
+def _as_mapping(groups: Any) -> dict[str, str]:
+    """Column → family, without columns that have none."""
+    if isinstance(groups, str | PathLike):
+        groups = read_raw(Path(groups))
+    if isinstance(groups, pd.DataFrame):
+        if groups.shape[1] != 1:
+            raise ValueError(
+                f"groups as a table needs the columns of the class table as its index and one "
+                f"column of families, but has {groups.shape[1]}: {first_few(list(groups.columns))}."
+            )
+        groups = groups.iloc[:, 0]
+    if not isinstance(groups, Mapping | pd.Series):
+        raise TypeError(
+            f"groups must be a mapping of column to family, a Series, a table of one column or a "
+            f"path, not {type(groups).__name__}."
+        )
+    return {
+        str(column): str(family)
+        for column, family in groups.items()
+        if not pd.isna(family) and str(family).strip()
+    }
