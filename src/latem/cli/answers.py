@@ -1,4 +1,8 @@
-"""Pictures given on the command line and the names found for them: for `predict` and `name`."""
+"""Pictures given on the command line and the names found for them: for `predict` and `name`.
+
+Exit codes: 0 if all pictures were named, 1 if the command could not do its work, 2 if it was
+misused, 3 if some pictures could not be read (the others are answered), 130 if it was interrupted.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,15 +20,24 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from latem.workflows.name_pictures import Named
+    from latem.models.answers import Answer, Answers
 
+UNREADABLE = 3  # exit code
 _FORMATS = ("table", "json", "csv")
 
 Format = Annotated[str, typer.Option("--format", help="table, json or csv.")]
+Pictures = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PICTURES...",
+        help="Pictures, folders of pictures, lists of them (.csv with the column image), or - for "
+        "paths on standard input, one per line.",
+    ),
+]
 
 
-class Answers:
-    """Prints names for pictures, for people or for machines, and keeps count of failures.
+class Printer:
+    """Prints answers, for people or for machines, and keeps count of failures.
 
     Parameters
     ----------
@@ -43,68 +56,94 @@ class Answers:
         self.output = output
         self.n_failed = 0
 
-    def find(self, sources: Sequence[Path]) -> list[Path]:
-        """Pictures to name: the files given, and all pictures in the folders given."""
+    def find(self, sources: Iterable[str]) -> list[Path]:
+        """Pictures to name: the files given, all pictures in folders, and those on lists."""
         from latem.datasets.picture_files import pictures_in
 
-        found, errors = pictures_in(sources)
+        meant: list[str] = []
+        for source in sources:
+            if source == "-":
+                lines = typer.get_text_stream("stdin").read().splitlines()
+                meant += [line for line in lines if line.strip()]
+            else:
+                meant.append(source)
+        found, errors = pictures_in(meant)
         for error in errors:
-            self.unreadable(error.place, str(error))
+            self.unreadable(str(error))
         return found
 
-    def unreadable(self, place: str | Path, reason: str) -> None:
+    def judged(self, n_answers: int, n_doubtful: int, n_none: int, rate: float | None) -> None:
+        """Tell how many answers are doubtful or none of these, and how to change that."""
+        if rate is None or not (n_doubtful or n_none):
+            return
+        typer.echo(
+            f"latem: of {n_answers} pictures {n_none} are none of these and {n_doubtful} doubtful "
+            f"(?): more than {rate:.0%} of pictures of other classes look as much like one of "
+            f"these. A larger --false-accepts doubts fewer, 1 none.",
+            err=True,
+        )
+
+    def unreadable(self, reason: str) -> None:
         """Tell why a picture has no answer."""
         self.n_failed += 1
         typer.echo(f"latem: {reason}", err=True)
 
     def finish(self) -> None:
-        """Exit with code 1 if a picture could not be read."""
+        """Exit with code 3 if a picture could not be read."""
         if self.n_failed:
-            raise typer.Exit(1)
+            raise typer.Exit(UNREADABLE)
 
-    def show(self, named: Sequence[Named]) -> None:
+    def show(self, answers: Answers) -> None:
         """Print the answers."""
+        for failed in answers.errors:
+            self.unreadable(f"{failed.picture}: {failed.error}")
         if self.output == "json":
-            typer.echo(json.dumps([_record(one) for one in named], indent=2, ensure_ascii=False))
+            typer.echo(json.dumps(answers.to_dicts(), indent=2, ensure_ascii=False))
         elif self.output == "csv":
-            typer.echo(_lines(named), nl=False)
-        elif named:
-            _print(named)
+            typer.echo(_lines(answers), nl=False)
+        else:
+            _print([answer for answer in answers if not answer.error])
 
 
-def _record(one: Named) -> dict[str, object]:
-    pairs = zip(one.names, one.scores, strict=True)
-    return {
-        "picture": str(one.picture),
-        "classes": [{"class": str(name), "score": score} for name, score in pairs],
-        **({"explanation": one.explanation} if one.explanation else {}),
-    }
+def _lines(answers: Answers) -> str:
+    from latem.models.answers import COLUMNS
 
-
-def _lines(named: Sequence[Named]) -> str:
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(["picture", "place", "class", "score"])
-    for one in named:
-        for place, (name, score) in enumerate(zip(one.names, one.scores, strict=True), start=1):
-            lines.writerow([one.picture, place, name, score])
+    lines.writerow(COLUMNS)
+    for answer in answers:
+        lines.writerows(answer.rows())
     return text.getvalue()
 
 
-def _print(named: Sequence[Named]) -> None:
+def _print(answers: Sequence[Answer]) -> None:
+    from latem.models.answers import DOUBTFUL, NONE
+
+    if not answers:
+        return
     console = Console()
-    folder = Path(os.path.commonpath([one.picture.absolute().parent for one in named]))
+    folder = os.path.commonpath([os.path.dirname(os.path.abspath(one.picture)) for one in answers])
+    sure = any(one.probabilities for one in answers)
     table = Table()
     table.add_column("picture", overflow="fold")
-    for title in ("named", "score", "then"):
+    titles = ("named", "probability" if sure else "score", "then")
+    for title in titles:
         table.add_column(title)
-    for one in named:
-        path = str(one.picture.absolute().relative_to(folder))
-        then = ", ".join(map(str, one.names[1:]))
+    for one in answers:
+        path = os.path.relpath(os.path.abspath(one.picture), folder)
+        shown = [
+            f"{name} {p:.0%}" if sure else str(name)
+            for name, p in zip(one.names, one.probabilities or one.scores, strict=True)
+        ]
+        first = f"{one.probabilities[0]:.0%}" if one.probabilities else f"{one.scores[0]:.3f}"
+        if one.none_of_these:
+            cells = (path, NONE, "", ", ".join(shown))
+        else:
+            doubt = "?" if one.verdict == DOUBTFUL else ""
+            cells = (path, f"{one.names[0]}{doubt}", first, ", ".join(shown[1:]))
         # as Text, because names may look like markup
-        cells = (path, str(one.names[0]), f"{one.scores[0]:.3f}", then)
         table.add_row(*(Text(cell) for cell in cells))
     console.print(table)
-    for one in named:
-        if one.explanation:
-            console.print(Text(f"\n{one.picture}\n{one.explanation}"), soft_wrap=True)
+    for one in answers:
+        if one.explanation is not None:
+            console.print(Text(f"\n{one.picture}\n{one.explanation['text']}"), soft_wrap=True)

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from latem.cli.answers import Answers, Format
+from latem.cli.answers import Format, Pictures, Printer
 from latem.cli.common import failures
 from latem.core.text_files import read_lines
 
 
 def name(
-    pictures: Annotated[list[Path], typer.Argument(help="Pictures, or folders of pictures.")],
+    pictures: Pictures,
     names: Annotated[
         str | None, typer.Option(help="Possible answers: nouns, separated by commas.")
     ] = None,
@@ -31,20 +31,18 @@ def name(
     """Name pictures with your own words; nothing needs to be trained.
 
     Names are looked up in WordNet; a synset such as crane.n.05 can be given as well. Pictures that
-    cannot be read are listed and left out; the exit code is then 1.
+    cannot be read are listed and left out; the exit code is then 3.
     """
     from latem.embeddings.wordnet import in_words
     from latem.workflows.name_by_words import name_pictures_by_words, understand
 
-    answers = Answers(output)
+    printer = Printer(output)
     if (names is None) == (names_file is None):
         raise typer.BadParameter("Give the possible answers with either --names or --names-file.")
     with failures(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         wanted = _split(names) if names is not None else read_lines(str(names_file), "names")
-        named = name_pictures_by_words(
-            answers.find(pictures), wanted, top=top, hint=hint, unreadable=answers.unreadable
-        )
+        answers = name_pictures_by_words(printer.find(pictures), wanted, top=top, hint=hint)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             typer.echo(f"latem: {warning.message}", err=True)
@@ -53,8 +51,8 @@ def name(
         if sense.found_by not in (each, in_words(each)):
             typer.echo(f"latem: {each!r} is taken as {sense.found_by!r}.", err=True)
     with failures():
-        answers.show(named)
-    answers.finish()
+        printer.show(answers)
+    printer.finish()
 
 
 def _split(names: str) -> list[str]:

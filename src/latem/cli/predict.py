@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from latem.cli.answers import Answers, Format
+from latem.cli.answers import Format, Pictures, Printer
 from latem.cli.candidates import Called, Changes, Classes, Least, Like, Likeness, Most, candidates
 from latem.cli.common import failures
 
 
 def predict(
     model: Annotated[Path, typer.Argument(help="Model file.")],
-    pictures: Annotated[list[Path], typer.Argument(help="Pictures, or folders of pictures.")],
+    pictures: Pictures,
     classes: Classes = "unseen",
     like: Like = None,
     changes: Changes = None,
@@ -22,41 +22,101 @@ def predict(
     least: Least = None,
     called: Called = None,
     top: Annotated[int, typer.Option(min=1, help="How many classes to give, best first.")] = 5,
-    seen_penalty: Annotated[
-        float,
+    false_accepts: Annotated[
+        float | None,
         typer.Option(
-            help="γ, subtracted from the scores of seen classes; latem evaluate chooses it."
+            min=0,
+            max=1,
+            help="Share of pictures of none of the classes that may be named without doubt; 1 "
+            "names every picture.",
+            show_default="as chosen in training",
         ),
-    ] = 0.0,
+    ] = None,
+    seen_penalty: Annotated[
+        float | None,
+        typer.Option(
+            help="γ, subtracted from the scores of seen classes among seen and unseen ones; 0 "
+            "switches it off.",
+            show_default="as chosen in training",
+        ),
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say which traits made the difference.")
     ] = False,
     output: Format = "table",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the answers to a .csv, .jsonl or .parquet file; the same command "
+            "continues after an interruption."
+        ),
+    ] = None,
     weights: Annotated[
         Path | None, typer.Option(help="Local weight file of the encoder, if it needs one.")
     ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show results only, no progress.")
+    ] = False,
 ) -> None:
     """Name pictures with a trained model.
 
-    Pictures that cannot be read are listed and left out; the exit code is then 1.
+    A name with a question mark is doubtful: too many pictures of other classes look as much like
+    one of these. Pictures that hardly look like any of the classes are none of these. Pictures that
+    cannot be read are listed, and the exit code is then 3.
     """
+    from latem.core.progress import progress_bar
+    from latem.models.answers import DOUBTFUL, NONE
     from latem.models.files import load
+    from latem.workflows.bulk import check_bulk_target, name_in_bulk
     from latem.workflows.name_pictures import name_pictures
 
-    answers = Answers(output, explain=explain)
+    printer = Printer(output, explain=explain)
     likeness = Likeness(like, changes, most, least, called)
     with failures():
+        if out is not None:
+            check_bulk_target(out, explain=explain)
         fitted = load(model)
-        answers.show(
-            name_pictures(
-                fitted,
-                answers.find(pictures),
-                candidates(classes, fitted, likeness),
-                top=top,
-                seen_penalty=seen_penalty,
-                explain=explain,
-                encoder_options={} if weights is None else {"weights": weights},
-                unreadable=answers.unreadable,
-            )
-        )
-    answers.finish()
+        found = printer.find(pictures)
+        meant = candidates(classes, fitted, likeness)
+        options = {} if weights is None else {"weights": weights}
+        with progress_bar(not quiet, "naming", total=len(found), unit="pictures") as advance:
+            if out is None:
+                answers = name_pictures(
+                    fitted,
+                    found,
+                    meant,
+                    top=top,
+                    seen_penalty=seen_penalty,
+                    false_accept_rate=false_accepts,
+                    explain=explain,
+                    encoder_options=options,
+                    progress=lambda done: advance(done, len(found)),
+                )
+            else:
+                bulk = name_in_bulk(
+                    fitted,
+                    found,
+                    out,
+                    meant,
+                    top=top,
+                    seen_penalty=seen_penalty,
+                    false_accept_rate=false_accepts,
+                    explain=explain,
+                    encoder_options=options,
+                    progress=advance,
+                )
+        rate = false_accepts
+        if rate is None and hasattr(fitted, "acceptance_"):
+            rate = fitted.acceptance_.false_accept_rate
+        if out is None:
+            printer.show(answers)
+            n_answers = len(answers) - len(answers.errors)
+            printer.judged(n_answers, answers.count(DOUBTFUL), answers.count(NONE), rate)
+        else:
+            printer.n_failed += bulk.n_unreadable
+            n_answers = bulk.n_pictures - bulk.n_unreadable
+            resumed = f", {bulk.n_resumed} of them by an earlier run" if bulk.n_resumed else ""
+            lost = f" {bulk.n_unreadable} could not be read." if bulk.n_unreadable else ""
+            typer.echo(f"Answers for {n_answers} pictures are in {out}{resumed}.{lost}")
+            printer.judged(n_answers, bulk.n_doubtful, bulk.n_none, rate)
+    printer.finish()

@@ -16,6 +16,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -136,31 +137,44 @@ def read_features(path: Path) -> np.ndarray:
 
 def read_images(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Image names and class names of `images.csv`."""
+    images, labels = [], []
+    try:
+        for number, line in _csv_lines(path, ("image", "class")):
+            if not line["class"]:
+                raise ValueError(f"{path}, line {number}: the class is missing.")
+            images.append(line["image"] or "")
+            labels.append(line["class"])
+    except FileNotFoundError:
+        raise FileNotFoundError(f"A dataset folder needs {path.name}: {path} is missing.") from None
+    return np.array(images), np.array(labels)
+
+
+def read_image_list(path: Path) -> list[str]:
+    """Image names of a CSV file with the column `image`, and perhaps others."""
+    return [line["image"] or "" for _, line in _csv_lines(path, ("image",))]
+
+
+def _csv_lines(path: Path, needed: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Lines of a CSV file after its header, by column, with their numbers."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             first = file.readline()
             file.seek(0)
             lines = csv.DictReader(file, delimiter=";" if "," not in first else ",")
-            if not lines.fieldnames or not {"image", "class"} <= set(lines.fieldnames):
-                raise ValueError(f"{path} needs the columns 'image' and 'class'.")
-            images, labels = [], []
+            if not lines.fieldnames or not set(needed) <= set(lines.fieldnames):
+                columns = " and ".join(map(repr, needed))
+                raise ValueError(f"{path} needs the column{'s' * (len(needed) > 1)} {columns}.")
             for line in lines:
                 if None in line:
                     raise ValueError(
                         f"{path}, line {lines.line_num}: too many cells; put names with commas "
                         f"into quotes."
                     )
-                if not line["class"]:
-                    raise ValueError(f"{path}, line {lines.line_num}: the class is missing.")
-                images.append(line["image"] or "")
-                labels.append(line["class"])
-    except FileNotFoundError:
-        raise FileNotFoundError(f"A dataset folder needs {path.name}: {path} is missing.") from None
+                yield lines.line_num, line
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8 text; save it as 'CSV UTF-8'.") from None
     except csv.Error as error:
         raise ValueError(f"{path}: {error}.") from None
-    return np.array(images), np.array(labels)
 
 
 def read_split(path: Path) -> Split:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from latem.datasets.folder import read_images
+from latem.datasets.folder import read_image_list, read_images
 
 SUFFIXES = (
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp"),
@@ -87,16 +87,27 @@ def find_pictures(
 def pictures_in(sources: Iterable[str | PathLike[str]]) -> tuple[list[Path], list[PictureError]]:
     """Pictures that are meant by some paths: files as they are, folders by what is in them.
 
+    A .csv file is a list: its column `image` has paths, from the CSV's own folder.
+
     Returns
     -------
     pictures : list of Path
         Files need not exist: reading them says so.
     errors : list of PictureError
-        Folders that hold no pictures or cannot be read, and links that lead nowhere.
+        Folders that hold no pictures or cannot be read, links that lead nowhere, and empty lines
+        of lists.
     """
     found: list[Path] = []
     errors: list[PictureError] = []
     for source in map(Path, sources):
+        if source.suffix.lower() == ".csv" and source.is_file():
+            listed = read_image_list(source)
+            found += [source.parent / image for image in listed if image]
+            n_empty = sum(not image for image in listed)
+            if n_empty or not listed:
+                reason = f"{n_empty} lines name no file" if listed else "it lists no pictures"
+                errors.append(PictureError(str(source), reason))
+            continue
         if not source.is_dir():
             found.append(source)
             continue

@@ -164,6 +164,11 @@ class Outsiders:
         inside = self._between(self.coverage, n_candidates, go_on=False)
         return float(np.interp(rate, RATES, inside))
 
+    def rate_for(self, n_candidates: int, coverage: float) -> float:
+        """Smallest rate at which this share of the pictures of candidates is named, or 1."""
+        inside = np.maximum.accumulate(self._between(self.coverage, n_candidates, go_on=False))
+        return float(RATES[inside >= coverage][0]) if inside[-1] >= coverage else 1.0
+
     def rates(self, values: np.ndarray, n_candidates: int) -> np.ndarray:
         """Share of the outsiders that reach each of some memberships; from 0.001 to 1."""
         falling = self.at(n_candidates)

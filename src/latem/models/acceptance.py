@@ -186,19 +186,37 @@ class AcceptanceMixin(metaclass=ABCMeta):
     def strangeness_of(self, X: Any, classes: Any, scores: np.ndarray) -> np.ndarray:
         """The same where the candidates' scores are known already."""
         known = self.acceptance_
+        table, others = self._outsiders(classes)
         seen = np.isin(self.candidate_names(classes), self.classes_)
-        scores = scores - known.seen_penalty * seen
-        rivals, table = None, known.alone
-        others = self.classes_[~np.isin(self.classes_, self.candidate_names(classes)[seen])]
-        if len(others) > _FEW_RIVALS * len(self.classes_):
-            rivals = self.class_scores(X, others.tolist()) - known.seen_penalty
-            table = known.rivalled
-        value = membership(scores, rivals, known.temperature)
+        rivals = None
+        if others:
+            rivals = self.class_scores(X, others) - known.seen_penalty
+        value = membership(scores - known.seen_penalty * seen, rivals, known.temperature)
         found = table.rates(value, scores.shape[1])
         with single_threaded_blas():
             kin = known.kinship(np.asarray(X))
         found[kin < known.kinship.threshold] = 1.0
         return found
+
+    def usual_strangeness(self, classes: Any = None, share: float = 0.95) -> float:
+        """Strangeness that this share of the pictures of candidates does not exceed.
+
+        Parameters
+        ----------
+        classes
+            The candidates; see `decision_function`.
+        share : float
+        """
+        table, _ = self._outsiders(classes)
+        return table.rate_for(len(self.candidate_names(classes)), share)
+
+    def _outsiders(self, classes: Any) -> tuple[Outsiders, list[Any]]:
+        """How outsiders look among these candidates, and the seen classes beside them."""
+        known = self._known_acceptance()
+        others = self.classes_[~np.isin(self.classes_, self.candidate_names(classes))]
+        if len(others) > _FEW_RIVALS * len(self.classes_):
+            return known.rivalled, others.tolist()
+        return known.alone, []
 
     def predict_proba_each(self, X: Any, classes: Any = None) -> np.ndarray:
         """Probability of each class by itself, whatever the other candidates are.

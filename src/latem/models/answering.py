@@ -8,6 +8,7 @@ answers, to the last bit, at every door.
 
 from __future__ import annotations
 
+import os
 from abc import ABCMeta
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
@@ -18,11 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from latem.core.threads import resolve_threads
 from latem.metrics.calibration import probabilities_of
-from latem.models.answers import Answer, Answers
+from latem.models.answers import VERDICTS, Answer, Answers
 from latem.models.probabilities import ProbabilityMixin
 from latem.models.scoring import best_k
 
 BATCH = 32  # pictures that are encoded together
+_USUAL = 0.95  # of the pictures of candidates are not called none of these
 _AHEAD = 2 * BATCH  # pictures that are decoded in advance
 
 
@@ -55,8 +57,8 @@ class AnsweringMixin(ProbabilityMixin, metaclass=ABCMeta):
             prefer. By default `seen_penalty_`, if the model has one and candidates are seen and
             unseen classes; 0 switches it off.
         false_accept_rate : float, optional
-            Share of outsiders that may get a name; the other images are none of these. By default
-            the one chosen in training; 1 names every image.
+            Share of outsiders that may be named; the other images are doubtful, or none of these:
+            see `Answer.verdict`. By default the one chosen in training; 1 names every image.
 
         Returns
         -------
@@ -112,6 +114,8 @@ class Asked:
         What is subtracted from the scores of seen ones.
     rate : float or None
         False-accept rate; None if the model cannot tell outsiders.
+    limit : float
+        Strangeness above which an image is none of these.
     """
 
     def __init__(
@@ -134,7 +138,7 @@ class Asked:
         if seen_penalty is None:
             seen_penalty = getattr(model, "seen_penalty_", 0.0) if mixed else 0.0
         self.penalty = _number(seen_penalty, "seen_penalty")
-        self.rate = None
+        self.rate, self.limit = None, 1.0
         if hasattr(model, "acceptance_"):
             chosen = model.acceptance_.false_accept_rate
             self.rate = chosen if false_accept_rate is None else false_accept_rate
@@ -142,6 +146,7 @@ class Asked:
                 raise ValueError(
                     f"false_accept_rate must be a share from 0 to 1, not {false_accept_rate!r}."
                 )
+            self.limit = max(self.rate, model.usual_strangeness(self.classes, _USUAL))
         elif false_accept_rate is not None and false_accept_rate != 1:
             raise ValueError(
                 f"{type(model).__name__} does not know what outsiders look like, so it cannot "
@@ -160,15 +165,19 @@ class Asked:
             np.take_along_axis(scores, best, axis=1).astype(np.float64).tolist(),
         ]
         n = len(pictures)
-        sure = strange = none = [None] * n
+        nothing: list[Any] = [None] * n
+        sure, strange, verdicts = nothing, nothing, nothing
         if hasattr(model, "temperature_"):
             found = probabilities_of(scores, model.temperature_)
             sure = np.take_along_axis(found, best, axis=1).tolist()
         if self.rate is not None:
             strangeness = model.strangeness_of(X, self.classes, plain)
-            strange, none = strangeness.tolist(), (strangeness > self.rate).tolist()
+            strange = strangeness.tolist()
+            which = (strangeness > self.rate).astype(int) + (strangeness > self.limit)
+            verdicts = [VERDICTS[i] for i in which]
         return [
-            Answer(*parts) for parts in zip(pictures, *columns, sure, none, strange, strict=True)
+            Answer(*parts)
+            for parts in zip(pictures, *columns, sure, verdicts, strange, strict=True)
         ]
 
     def batches(
@@ -233,7 +242,7 @@ class Asked:
 def _known_by(picture: Any, number: int) -> str:
     """A path as it was given, a file by its name, anything else by its number."""
     if isinstance(picture, str | PathLike):
-        return str(picture)
+        return os.fsencode(picture).decode("utf-8", "replace")
     name = getattr(picture, "name", None) or getattr(picture, "filename", None)
     return name if isinstance(name, str) and name else f"picture {number}"
 

@@ -10,14 +10,13 @@ import numpy as np
 import pandas as pd
 
 COLUMNS = (
-    *("picture", "place", "class", "probability", "score", "none_of_these", "strangeness"),
+    *("picture", "place", "class", "probability", "score", "verdict", "strangeness"),
     "error",
 )
 _TYPES = {
     **{"place": "Int64", "probability": "float64", "score": "float64", "strangeness": "float64"},
-    "none_of_these": "boolean",
 }
-NONE = "none of these"
+NAMED, DOUBTFUL, NONE = VERDICTS = ("named", "doubtful", "none of these")
 
 
 @dataclass(frozen=True)
@@ -35,10 +34,13 @@ class Answer:
         With the penalty on seen classes, if there is one, already subtracted.
     probabilities : list of float, or None
         None if the model was never calibrated.
-    none_of_these : bool or None
-        Whether the picture is none of the candidates; None if the model cannot tell.
+    verdict : {"named", "doubtful", "none of these"} or None
+        "named" where no more than the wanted share of outsiders (pictures of none of the
+        candidates) looks as much like one of them; "none of these" where hardly any picture of a
+        candidate (one in twenty) looks so little like one; "doubtful" in between. None if the
+        model cannot tell.
     strangeness : float or None
-        Share of pictures of none of the candidates that look at least as much like one.
+        Share of outsiders that look at least as much like one of the candidates.
     error : str
         Why the picture cannot be read, if it cannot.
     explanation : dict or None
@@ -49,7 +51,7 @@ class Answer:
     names: list[Any]
     scores: list[float]
     probabilities: list[float] | None = None
-    none_of_these: bool | None = None
+    verdict: str | None = None
     strangeness: float | None = None
     error: str = ""
     explanation: Any = None
@@ -59,13 +61,18 @@ class Answer:
         """The answer: a class name, or None for none of these and where there is no answer."""
         return self.names[0] if self.names and not self.none_of_these else None
 
+    @property
+    def none_of_these(self) -> bool:
+        """Whether the verdict is none of these."""
+        return self.verdict == NONE
+
     def rows(self) -> list[tuple[Any, ...]]:
         """As lines of a table, one for each name, with the entries of `COLUMNS`."""
         if self.error:
             return [(self.picture, None, None, None, None, None, None, self.error)]
         sure: Sequence[float | None] = self.probabilities or [None] * len(self.names)
         return [
-            (self.picture, place, name, p, score, self.none_of_these, self.strangeness, None)
+            (self.picture, place, name, p, score, self.verdict, self.strangeness, None)
             for place, (name, p, score) in enumerate(
                 zip(self.names, sure, self.scores, strict=True), start=1
             )
@@ -79,7 +86,7 @@ class Answer:
         return {
             "picture": self.picture,
             "answer": None if self.name is None else _plain(self.name),
-            "none_of_these": self.none_of_these,
+            "verdict": self.verdict,
             "strangeness": self.strangeness,
             "classes": [
                 {"class": _plain(name), "probability": p, "score": score}
@@ -91,10 +98,10 @@ class Answer:
     def __str__(self) -> str:
         if self.error:
             return f"{self.picture}: {self.error}"
-        said = NONE if self.none_of_these else str(self.names[0])
         sure = f" ({self.probabilities[0]:.0%})" if self.probabilities else ""
-        best = f"; most like {self.names[0]}{sure}" if self.none_of_these else sure
-        return f"{self.picture}: {said}{best}"
+        if self.none_of_these:
+            return f"{self.picture}: {NONE}; most like {self.names[0]}{sure}"
+        return f"{self.picture}: {self.names[0]}{sure}{', doubtful' * (self.verdict == DOUBTFUL)}"
 
 
 class Answers(Sequence[Answer]):
@@ -134,6 +141,10 @@ class Answers(Sequence[Answer]):
         """The answers, of shape (n_pictures,): class names, None for none of these or an error."""
         return np.array([answer.name for answer in self._answers], dtype=object)
 
+    def count(self, verdict: Any) -> int:
+        """Number of pictures with a verdict."""
+        return sum(answer.verdict == verdict for answer in self._answers)
+
     @property
     def errors(self) -> list[Answer]:
         """Those of pictures that cannot be read."""
@@ -145,8 +156,8 @@ class Answers(Sequence[Answer]):
         Returns
         -------
         DataFrame
-            With the columns picture, place (1 is the best), class, probability, score,
-            none_of_these, strangeness and error, as `latem predict` writes them.
+            With the columns picture, place (1 is the best), class, probability, score, verdict,
+            strangeness and error, as `latem predict` writes them.
         """
         rows = [row for answer in self._answers for row in answer.rows()]
         return pd.DataFrame(rows, columns=list(COLUMNS)).astype(_TYPES)

@@ -18,6 +18,7 @@ import functools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +27,10 @@ from latem.core.messages import first_few
 from latem.embeddings.hierarchy import Sense, find_sense
 from latem.embeddings.table import ClassEmbeddings
 from latem.embeddings.wordnet import Synset, load_wordnet
+from latem.models.answers import Answers
 from latem.models.files import load
 from latem.models.table_model import TableClassifier
-from latem.workflows.name_pictures import Named, name_pictures
+from latem.workflows.name_pictures import name_pictures
 
 BASE_MODEL = Path(__file__).parent / "data" / "base_model.safetensors"
 EMBEDDING = "names"  # the base model's class table
@@ -214,36 +216,35 @@ def name_table(names: Iterable[str], *, hint: str | Sequence[str] | None = None)
 
 
 def name_pictures_by_words(
-    pictures: Sequence[Path],
+    pictures: Iterable[Any],
     names: Iterable[str],
     *,
     top: int = 5,
     hint: str | Sequence[str] | None = None,
-    unreadable: Callable[[Path, str], None] | None = None,
-) -> list[Named]:
+    progress: Callable[[int], None] | None = None,
+) -> Answers:
     """Name pictures with your own words, without any training.
 
     Parameters
     ----------
-    pictures : sequence of paths
+    pictures : iterable of paths, bytes, binary files, PIL images or uint8 arrays
     names : sequence of str
         The possible answers; see `name_table`.
     top : int
         How many to give, at most as many as there are names.
     hint : str or sequence of str, optional
         Preferred kinds of noun.
-    unreadable : callable, optional
-        Called with the path and the reason for every picture that cannot be read; without it the
-        first one is an error.
+    progress : callable, optional
+        Called with the number of pictures done.
 
     Returns
     -------
-    list of Named
-        For each readable picture its names, best first, and their scores. Scores rank the names
-        of one picture; they are not probabilities.
+    Answers
+        For each picture its names, best first, and their scores, or why it cannot be read. Scores
+        rank the names of one picture; they are not probabilities.
     """
     table = name_table(names, hint=hint)
-    return name_pictures(load_base_model(), pictures, table, top=top, unreadable=unreadable)
+    return name_pictures(load_base_model(), pictures, table, top=top, progress=progress)
 
 
 def _check_names(names: Iterable[str]) -> list[str]:

@@ -19,6 +19,7 @@ from latem.datasets.dataset import ZeroShotDataset
 from latem.datasets.folder import read_folder
 from latem.metrics.calibration import CalibrationReport, check_rate, class_codes
 from latem.models import model_rows
+from latem.models.answers import VERDICTS
 from latem.selection import HeldOutSearch, LatEmCV
 from latem.selection.calibration import FALSE_ACCEPT_RATE, AnswerReport, calibrate_answers
 from latem.selection.latem_cv import PRESETS
@@ -48,8 +49,8 @@ class Trained:
         if they were not chosen.
     unseen_probabilities : CalibrationReport or None
         How well that temperature does on the test classes.
-    unseen_coverage : float or None
-        Share of the test classes' images that are named rather than called none of these.
+    unseen_verdicts : tuple of float, or None
+        Shares of the test classes' images that are named, doubtful, and none of these.
     notes : list of str
         Sentences that deserve a look.
     """
@@ -62,7 +63,7 @@ class Trained:
     notes: list[str]
     answers: AnswerReport | None = None
     unseen_probabilities: CalibrationReport | None = None
-    unseen_coverage: float | None = None
+    unseen_verdicts: tuple[float, ...] | None = None
 
     def lines(self) -> list[str]:
         """What was chosen and measured, in sentences."""
@@ -77,12 +78,13 @@ class Trained:
                 f"Mean per-class accuracy on {self.n_unseen} unseen classes: "
                 f"{self.unseen_score:.1%} (chance {1 / self.n_unseen:.1%})."
             )
-        if self.unseen_probabilities is not None and self.unseen_coverage is not None:
+        if self.unseen_probabilities is not None and self.unseen_verdicts is not None:
             error = self.unseen_probabilities
+            named, doubtful, none = self.unseen_verdicts
             lines.append(
                 f"There: calibration error {error.ece_before:.1%} before, {error.ece_after:.1%} "
-                f"after; {self.unseen_coverage:.0%} of their pictures get a name, the others are "
-                f"none of these."
+                f"after; {named:.0%} of the pictures are named without doubt, {doubtful:.0%} with, "
+                f"and {none:.0%} are called none of these."
             )
         return lines
 
@@ -98,8 +100,8 @@ def _answer_lines(found: AnswerReport, n_unseen: int) -> list[str]:
         f"{fit.ece_before:.1%} before, {fit.ece_after:.1%} after.",
         f"Penalty on seen classes: {found.seen_penalty:.3g}; harmonic mean of seen and held-out "
         f"classes {found.plain.harmonic:.1%} before, {found.penalised.harmonic:.1%} after.",
-        f"None of these: {rate:.0%} of other classes' pictures get a name. Own pictures that do, "
-        f"among {n} held-out classes, by that rate: {trade}.",
+        f"None of these: {rate:.0%} of other classes' pictures are named without doubt. Own "
+        f"pictures that are, among {n} held-out classes, by that rate: {trade}.",
     ]
 
 
@@ -335,7 +337,7 @@ def _on_unseen(model: Any, dataset: ZeroShotDataset, split: str | None) -> dict[
     if hasattr(model, "acceptance_"):
         scores = model.class_scores(X, classes)
         codes = class_codes(y, classes)
-        strange = model.strangeness_of(X, classes, scores)
+        answers = model.answer(X, classes, top=1)
         found["unseen_probabilities"] = CalibrationReport.of(scores, codes, model.temperature_)
-        found["unseen_coverage"] = float(np.mean(strange <= model.acceptance_.false_accept_rate))
+        found["unseen_verdicts"] = tuple(answers.count(v) / len(answers) for v in VERDICTS)
     return found
