@@ -35,11 +35,17 @@ if TYPE_CHECKING:
     from latem.embeddings.describe import Description
     from latem.evaluation import Evaluation, evaluate
     from latem.inspection import (
+        ConfusionDisplay,
         Explanation,
+        ReliabilityDisplay,
+        RiskCoverageDisplay,
+        SeenUnseenDisplay,
+        TrainingCurveDisplay,
         explain_predictions,
         map_overlap,
         map_profiles,
         top_images,
+        trait_scores,
     )
     from latem.metrics import (
         CalibrationReport,
@@ -107,11 +113,17 @@ _HOMES = {
     "latem.embeddings.describe": ("Description",),
     "latem.evaluation": ("Evaluation", "evaluate"),
     "latem.inspection": (
+        "ConfusionDisplay",
         "Explanation",
+        "ReliabilityDisplay",
+        "RiskCoverageDisplay",
+        "SeenUnseenDisplay",
+        "TrainingCurveDisplay",
         "explain_predictions",
         "map_overlap",
         "map_profiles",
         "top_images",
+        "trait_scores",
     ),
     "latem.metrics": (
         "CalibrationReport",
@@ -165,6 +177,7 @@ __all__ = [
     "CalibrationReport",
     "ClassEmbeddings",
     "ConSE",
+    "ConfusionDisplay",
     "DeViSE",
     "Description",
     "EpochInfo",
@@ -178,9 +191,13 @@ __all__ = [
     "LateFusion",
     "ModelRow",
     "RejectionReport",
+    "ReliabilityDisplay",
+    "RiskCoverageDisplay",
+    "SeenUnseenDisplay",
     "SemanticOutputCodes",
     "Split",
     "TableClassifier",
+    "TrainingCurveDisplay",
     "UncalibratedWarning",
     "ZeroShotClassifier",
     "ZeroShotDataset",
@@ -216,6 +233,7 @@ __all__ = [
     "top_images",
     "top_k_accuracy",
     "train_word_vectors",
+    "trait_scores",
     "word_embeddings",
     "write_folder",
 ]

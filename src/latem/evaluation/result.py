@@ -125,10 +125,10 @@ class Evaluation:
             return frame
         counts = self.answers.confusion()
         wrong = self.answers.top_confusions(None).drop_duplicates("true").set_index("true")
-        given = wrong["named"].reindex(index).astype(object)
+        given = wrong["named"].to_dict()
         frame["images"] = counts.sum(axis=1).reindex(index).to_numpy()
         frame["named"] = counts.sum(axis=0).reindex(index).to_numpy()
-        frame["mistaken_for"] = given.where(given.notna(), None).to_numpy()
+        frame["mistaken_for"] = pd.Series([given.get(n) for n in index], index, dtype=object)
         frame["mistakes"] = wrong["count"].reindex(index, fill_value=0).to_numpy()
         return frame
 

@@ -17,11 +17,11 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from latem.core.arrays import unit_rows
+from latem.core.messages import NO_MATPLOTLIB
 from latem.core.storage import atomic_path
+from latem.inspection.axes import plot_label
 from latem.models import model_rows
 from latem.models.table_model import TableClassifier
-
-_LONGEST = 44  # letters of a name in a plot
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +96,9 @@ class Explanation:
         try:
             from matplotlib.figure import Figure
         except ImportError:
-            raise ImportError("Plots need matplotlib: pip install matplotlib.") from None
+            raise ImportError(NO_MATPLOTLIB) from None
         shown = self.top(n)
-        names, values = [_plot_label(name) for name in shown.index], shown.tolist()
+        names, values = [plot_label(name) for name in shown.index], shown.tolist()
         colours = ["#1b7f5c" if value >= 0 else "#b4442e" for value in values]
         n_left = len(self.contributions) - len(shown)
         if n_left:
@@ -114,19 +114,11 @@ class Explanation:
         axes.locator_params(axis="x", nbins=5)
         axes.set_xlabel("contribution to the lead")
         title = (
-            f"{_plot_label(self.named)}\nahead of {_plot_label(self.runner_up)} by {self.lead:.3g}"
+            f"{plot_label(self.named)}\nahead of {plot_label(self.runner_up)} by {self.lead:.3g}"
         )
         figure.suptitle(title, x=0.01, ha="left", fontsize="medium")
         axes.spines[["top", "right"]].set_visible(False)
         return figure
-
-
-def _plot_label(name: Any) -> str:
-    """A name that matplotlib shows as it is written, shortened so that bars have room."""
-    text = str(name)
-    if len(text) > _LONGEST:
-        text = f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
-    return text.replace("$", r"\$")
 
 
 def explain_predictions(
@@ -160,7 +152,7 @@ def explain_predictions(
     True
     """
     model = inner_model(model)
-    maps = _maps(model)
+    maps = bilinear_maps(model)
     X = model.check_images(X)
     against = None if against is None else list(against)
     chosen = model.class_view_.candidates(classes)
@@ -174,7 +166,7 @@ def explain_predictions(
     explanations = []
     for row in range(len(X)):
         features = model.scaler_.transform(X[row : row + 1], np.float64)[0]
-        projected = _projected(model, features, maps)  # (n_maps, n_dimensions)
+        projected = projected_images(model, features, maps)  # (n_maps, n_dimensions)
         by_map = projected @ vectors.T  # (n_maps, n_classes)
         order = np.argsort(-by_map.max(axis=0), kind="stable")
         best = int(order[0])
@@ -223,7 +215,7 @@ def inner_model(model: Any) -> Any:
     return getattr(model, "best_estimator_", model)
 
 
-def _maps(model: Any) -> np.ndarray:
+def bilinear_maps(model: Any) -> np.ndarray:
     """Bilinear maps of a model, (n_maps, n_features, n_dimensions), in float64."""
     row = model_rows.row_of(model)
     if row is None or row.maps is None:
@@ -236,7 +228,7 @@ def _maps(model: Any) -> np.ndarray:
     return maps if maps.ndim == 3 else maps[None]
 
 
-def _projected(model: Any, features: np.ndarray, maps: np.ndarray) -> np.ndarray:
+def projected_images(model: Any, features: np.ndarray, maps: np.ndarray) -> np.ndarray:
     """W_kᵀ x for every map, of unit length where the model compares directions."""
     projected = features @ maps
     return unit_rows(projected) if model.by_direction else projected
