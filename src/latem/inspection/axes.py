@@ -48,6 +48,18 @@ def axes_for(ax: Any = None) -> tuple[Any, Any, Colours]:
     )
 
 
+def legend_above(ax: Any, lines: Any = None) -> None:
+    """A legend above the axes, where it hides nothing."""
+    shown = ax.get_legend_handles_labels()[0] if lines is None else lines
+    ax.legend(
+        handles=shown,
+        loc="lower left",
+        bbox_to_anchor=(0, 1.01),
+        borderaxespad=0,
+        frameon=False,
+    )
+
+
 def plot_label(name: Any, length: int = 44) -> str:
     """A name that matplotlib shows as it is written, shortened so that the plot has room."""
     from matplotlib import rcParams

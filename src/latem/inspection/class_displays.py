@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from latem.inspection.axes import axes_for, plot_label
+from latem.inspection.axes import axes_for, legend_above, plot_label
 from latem.inspection.explain import inner_model
 from latem.metrics import confusion_matrix, top_confusions
 
@@ -190,7 +190,7 @@ class TrainingCurveDisplay:
         self.loss_ax_.set_ylim(bottom=0)
         self.loss_ax_.spines["right"].set_visible(True)
         self.loss_ax_.grid(visible=False)
-        self.ax_.legend(handles=lines, loc="best")
+        legend_above(self.ax_, lines)
         return self
 
 

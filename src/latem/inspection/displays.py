@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latem.evaluation import Answers
-from latem.inspection.axes import axes_for
+from latem.inspection.axes import axes_for, legend_above
 from latem.metrics.calibration import RiskCoverage, class_codes, risk_coverage_curve
 from latem.metrics.generalized import (
     GeneralizedScores,
@@ -70,7 +70,7 @@ class ReliabilityDisplay:
         classes: Any,
         *,
         temperature: float | None = None,
-        n_bins: int = 10,
+        n_bins: int = 15,
     ) -> Self:
         """Display of scores.
 
@@ -96,7 +96,7 @@ class ReliabilityDisplay:
 
     @classmethod
     def from_estimator(
-        cls, model: Any, X: Any, y: Any, classes: Any = None, *, n_bins: int = 10
+        cls, model: Any, X: Any, y: Any, classes: Any = None, *, n_bins: int = 15
     ) -> Self:
         """Display of a fitted model, at temperature 1 and at its own if it is calibrated.
 
@@ -145,7 +145,7 @@ class ReliabilityDisplay:
             marks = {"color": style["color"], "marker": "o" if i else "s", "linewidth": 0}
             self.ax_.scatter(curve.confidence, curve.accuracy, sizes, zorder=3, **marks)
         self.ax_.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="probability", ylabel="share right")
-        self.ax_.legend(loc="best")
+        legend_above(self.ax_)
         return self
 
 
@@ -258,7 +258,7 @@ class SeenUnseenDisplay:
             xlim=(-0.02, 1.02), ylim=(-0.02, 1.02),
             xlabel="accuracy on unseen classes", ylabel="accuracy on seen classes",
         )  # fmt: skip
-        self.ax_.legend(loc="best")
+        legend_above(self.ax_)
         return self
 
 
@@ -348,7 +348,7 @@ class RiskCoverageDisplay:
             xlim=(0, 100), ylim=(0, max(1.08 * float(risk.max()), 1.0)),
             xlabel="images that get an answer (%)", ylabel="wrong answers (%)",
         )  # fmt: skip
-        self.ax_.legend(loc="best")
+        legend_above(self.ax_)
         return self
 
 

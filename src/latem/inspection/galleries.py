@@ -117,18 +117,19 @@ class _Shown:
     def by_class(self) -> dict[str, Any]:
         """The images that score highest for each class."""
         scores = self.model.class_scores(self.X, self.described)
+        named = self.described[scores.argmax(axis=1)]
         groups = []
         for c, places in enumerate(best_k(scores.T, self.n)):
+            own = self.y == self.described[c]
             images = [
-                self._image(i, named=str(self.described[c]), score=float(scores[i, c]))
+                self._image(i, named=str(named[i]), score=float(scores[i, c]), fits=bool(own[i]))
                 for i in places
             ]
-            right = sum(image["class"] == image["named"] for image in images)
             groups.append(
                 {
                     "title": str(self.described[c]),
                     "images": images,
-                    "notes": [_own_images(right, int((self.y == self.described[c]).sum()), self.n)],
+                    "notes": [_own_images(int(own[places].sum()), int(own.sum()), self.n)],
                 }
             )
         return {

@@ -93,7 +93,7 @@ def write_gallery(
         Each with `id`, `title`, `caption` and `groups`; a group has a `title`, or the `number` of
         a map and its `share`, then `images` and perhaps `notes`, lines about it; an image has
         `name`, `class` and perhaps `named`, `score`, `note` and `path`. `maps` may stand for
-        `groups`.
+        `groups`; with `narrow` groups of few images stand side by side.
     path : path of the file
         Written atomically; an existing file is replaced.
     title : str

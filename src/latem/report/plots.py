@@ -248,7 +248,7 @@ def display_plot(display: Any, name: str, title: str) -> Markup:
     -------
     Markup
     """
-    with _figure(_WIDTH, 3.1) as figure:
+    with _figure(_WIDTH, 3.5) as figure:
         display.plot(ax=figure.add_subplot())
         return _svg(figure, name, title)
 

@@ -281,7 +281,10 @@ def dataset_part(item: Item, page: Page) -> Part:
 
 
 def gallery_part(gallery: Item, page: Page) -> Part:
-    """Groups of images as thumbnails: `maps` with numbers, or `groups` with titles."""
+    """Groups of images as thumbnails: `maps` with numbers, or `groups` with titles.
+
+    With `narrow` groups of few images stand side by side.
+    """
     kind = "maps" if "maps" in gallery else "groups"
     check("a gallery", gallery, "id", "title", kind)
     groups = []
@@ -303,19 +306,31 @@ def gallery_part(gallery: Item, page: Page) -> Part:
         "anchor": page.anchor(gallery["id"]),
         "title": gallery["title"],
         "caption": gallery.get("caption") or "",
+        "narrow": bool(gallery.get("narrow")),
         "groups": groups,
     }
 
 
 def image_part(image: Item, page: Page) -> dict[str, Any]:
-    """One image with its class, what it was named, its score and a note."""
+    """One image with its class, a verdict, its score and a note.
+
+    The verdict is whether it was `named` right, or, where `fits` says so, whether it is of the
+    class that the gallery shows.
+    """
     check("an image", image, "name", "class")
     true, named, score = str(image["class"]), image.get("named"), number(image.get("score"))
+    right, verdict = named is not None and str(named) == true, ""
+    if "fits" in image:
+        right = bool(image["fits"])
+        verdict = "of this class" if right else "of another class"
+    elif named is not None:
+        verdict = "right" if right else f"named {label(named)}"
     return {
         "name": str(image["name"]),
         "class": true,
-        "named": None if named is None else str(named),
-        "right": named is not None and str(named) == true,
+        "named": "" if named is None else str(named),
+        "right": right,
+        "verdict": verdict,
         "score": "" if score is None else fixed(score, 2),
         "note": str(image.get("note") or ""),
         "picture": page.picture(image.get("path")),
