@@ -26,7 +26,7 @@ def gallery(
     trait: Annotated[
         list[str] | None,
         typer.Option(
-            help="A trait to show; may be repeated. By default the 12 that agree best with the "
+            help="A trait to show; may be repeated. By default up to 12 that agree best with the "
             "descriptions."
         ),
     ] = None,

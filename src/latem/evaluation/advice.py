@@ -20,7 +20,8 @@ _NEAR_CHANCE = 1.5  # times chance, below which a model knows little of the clas
 _ALIKE = 0.5  # of the usual distance between descriptions, below which two are nearly the same
 _FEW = 20  # classes to learn from
 _GAIN = 0.02  # of H, from which the penalty on seen classes is worth its use
-_HUB = 2.5  # times as many answers as images
+_HUB = 2.0  # times as many answers as images
+_SHOWN = 3  # traits in which two classes differ
 _FEWEST = 3  # images, below which a pattern may be chance
 _MISCALIBRATED = 0.1  # calibration error
 _SPARED = 0.6  # of the risk, if half of the images are answered
@@ -35,10 +36,13 @@ class Learned:
     n_classes : int
     table : ClassEmbeddings or None
         Descriptions of the unseen classes; None if the model has several tables.
+    balanced : bool
+        Whether the model keeps classes from being the answer too often.
     """
 
     n_classes: int
     table: ClassEmbeddings | None = None
+    balanced: bool = False
 
 
 def advice(result: Evaluation, learned: Learned, n: int = 4) -> list[str]:
@@ -60,7 +64,7 @@ def advice(result: Evaluation, learned: Learned, n: int = 4) -> list[str]:
         near_chance(result),
         seen_bias(result),
         confused_pair(result, learned.table),
-        hub(result),
+        hub(result, learned.balanced),
         few_classes(learned.n_classes),
         too_sure(result),
         worth_withholding(result),
@@ -106,10 +110,13 @@ def confused_pair(result: Evaluation, table: ClassEmbeddings | None) -> str:
     if both[i, j] < _FEWEST:
         return ""
     a, b = counts.index[i], counts.index[j]
-    taken = (
-        f"{a} and {b} are taken for each other most often ({counts.iloc[i, j]} and "
-        f"{counts.iloc[j, i]} images)"
-    )
+    there, back = counts.to_numpy()[[i, j], [j, i]].tolist()
+    if there and back:
+        taken = f"{a} and {b} are taken for each other most often ({there} and {back} images)"
+    elif there:
+        taken = f"{a} is taken for {b} most often ({there} images)"
+    else:
+        taken = f"{b} is taken for {a} most often ({back} images)"
     if table is None:
         return f"{taken}: compare their descriptions, and add what tells them apart."
     if closeness(table, a, b) <= _ALIKE:
@@ -136,7 +143,7 @@ def closeness(table: ClassEmbeddings, a: Any, b: Any) -> float:
     return float(own / usual) if usual else 0.0
 
 
-def hub(result: Evaluation) -> str:
+def hub(result: Evaluation, balanced: bool) -> str:
     """Whether one class is the answer far too often."""
     assert result.answers is not None
     names, answers = np.unique(result.answers.named, return_counts=True)
@@ -146,10 +153,14 @@ def hub(result: Evaluation) -> str:
     worst = int(excess.argmax())
     if excess[worst] < _HUB or answers[worst] - images[worst] < _FEWEST:
         return ""
+    remedy = (
+        "check its description, which fits too many images"
+        if balanced
+        else "balance_classes=True keeps a class from being the answer too often (LatEm, ESZSL)"
+    )
     return (
-        f"{names[worst]} is the answer for {answers[worst]} images, of which it has "
-        f"{images[worst]}: balance_classes=True keeps a class from being the answer too often "
-        f"(LatEm, ESZSL)."
+        f"{names[worst]} is the answer for {answers[worst]} images, but only {images[worst]} are "
+        f"of this class: {remedy}."
     )
 
 
@@ -202,5 +213,5 @@ def _differing(table: ClassEmbeddings, a: Any, b: Any) -> str:
         return ""
     spread = np.ptp(table.vectors, axis=0)
     gaps = np.abs(table[a] - table[b]) / np.where(spread > 0, spread, 1)
-    order = np.argsort(-gaps, kind="stable")[:3]
+    order = np.argsort(-gaps, kind="stable")[:_SHOWN]
     return first_few([table.columns[k] for k in order if gaps[k] > 0])

@@ -87,12 +87,12 @@ class ReliabilityDisplay:
         n_bins : int
         """
         answers = _answers(y, scores, classes)
-        curves = [
-            reliability_curve(answers.confidence(t), answers.right, n_bins)
-            for t in (1.0, temperature)
-            if t is not None
-        ]
-        return cls(*curves, *([None] * (2 - len(curves))), temperature=temperature)
+        confidence = answers.confidence()
+        before, after = reliability_curve(confidence, answers.right, n_bins), None
+        if temperature is not None:
+            confidence = answers.confidence(temperature)
+            after = reliability_curve(confidence, answers.right, n_bins)
+        return cls(before, after, temperature)
 
     @classmethod
     def from_estimator(

@@ -20,7 +20,13 @@ from latem.datasets.dataset import ZeroShotDataset
 from latem.inspection.explain import inner_model
 from latem.inspection.maps import MapProfile, map_overlap, map_profiles, top_images, with_maps
 from latem.inspection.pictures import Pictures
-from latem.inspection.traits import check_traits, trait_agreement, trait_scores
+from latem.inspection.traits import (
+    check_traits,
+    distinct_traits,
+    has_trait_names,
+    trait_agreement,
+    trait_scores,
+)
 from latem.models import model_rows
 from latem.models.ranking import RankingModel
 from latem.models.scoring import best_k
@@ -51,8 +57,8 @@ def galleries_of(
     by : sequence of {"class", "trait", "map"}, optional
         Which galleries; by default all that the model has, and maps only if it has several.
     traits : sequence of str, optional
-        Which traits; by default the 12 whose scores agree best with the descriptions of the
-        images' classes.
+        Which traits; by default up to 12 different ones whose scores agree best with the
+        descriptions of the images' classes.
     n : int
         Images per class, trait or map.
     pictures : path, optional
@@ -81,7 +87,7 @@ def kinds_for(model: Any) -> list[str]:
     inner = inner_model(model)
     row = model_rows.row_of(inner)
     kinds = ["class"]
-    if row is not None and row.maps is not None and inner.class_table_.columns is not None:
+    if row is not None and row.maps is not None and has_trait_names(model):
         kinds.append("trait")
     if isinstance(inner, RankingModel) and len(inner.maps_) > 1:
         kinds.append("map")
@@ -146,7 +152,11 @@ class _Shown:
         check_traits(self.model, list(traits or ()))
         scores = trait_scores(self.model, self.X, self.classes)
         agreement = trait_agreement(self.model, scores, self.y)
-        chosen = list(agreement.index[:N_TRAITS]) if traits is None else list(traits)
+        chosen = (
+            distinct_traits(self.model, agreement, self.classes, N_TRAITS)
+            if traits is None
+            else list(traits)
+        )
         table = inner_model(self.model).class_table_
         groups = []
         for trait in chosen:
@@ -161,8 +171,8 @@ class _Shown:
                 {"title": trait, "images": images, "notes": [_agrees(agreement.get(trait))]}
             )
         which = (
-            f"the {len(chosen)} traits of {scores.shape[1]} whose scores agree best with the "
-            f"descriptions of the images' classes"
+            f"{len(chosen)} of {scores.shape[1]} traits whose scores agree best with the "
+            f"descriptions of the images' classes, leaving out those that say the same"
             if traits is None
             else f"{len(chosen)} traits"
         )
@@ -180,7 +190,7 @@ class _Shown:
         """The images that each map scores highest."""
         model = with_maps(self.model)
         overlap = map_overlap(model)
-        has_traits = model.class_table_.columns is not None
+        has_traits = has_trait_names(model)
         profiles = map_profiles(model, self.X, self.classes)
         groups = []
         best = top_images(model, self.X, self.classes, n=self.n)

@@ -15,6 +15,7 @@ between images, those of different traits cannot: their units differ.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from latem.core.messages import first_few
 from latem.inspection.explain import bilinear_maps, inner_model, projected_images
 
 _BLOCK = 1024
+_SAME = 0.8  # correlation above which two traits say the same of some classes
+_NUMBERED = re.compile(r"\w*?[ _-]?\d+")  # text_000, dim 7, 12
 
 
 def trait_scores(model: Any, X: Any, classes: Any = "unseen") -> pd.DataFrame:
@@ -100,12 +103,51 @@ def trait_agreement(model: Any, scores: pd.DataFrame, y: Any) -> pd.Series:
     return pd.Series(found, dtype=float).sort_values(ascending=False, kind="stable")
 
 
+def distinct_traits(model: Any, agreement: pd.Series, classes: Any, n: int) -> list[str]:
+    """The n traits that agree best, without those that say the same of the classes.
+
+    Parameters
+    ----------
+    model : fitted model, or a search over one
+    agreement : Series
+        As returned by `trait_agreement`.
+    classes : sequence of class names
+    n : int
+        How many at most.
+
+    Returns
+    -------
+    list of str
+        A trait is passed over if its values for the classes correlate by more than 0.8, either
+        way, with those of a better one.
+    """
+    table = inner_model(model).class_table_
+    columns = {name: a for a, name in enumerate(table.column_names())}
+    values = table.vectors[table.positions(classes)]
+    chosen: list[str] = []
+    for name in agreement.index:
+        if len(chosen) == n:
+            break
+        own = values[:, columns[name]]
+        same = [abs(np.corrcoef(own, values[:, columns[c]])[0, 1]) > _SAME for c in chosen]
+        if not any(same):
+            chosen.append(name)
+    return chosen
+
+
+def has_trait_names(model: Any) -> bool:
+    """Whether the columns of a model's class table are called something, not just numbered."""
+    columns = inner_model(model).class_table_.columns
+    return columns is not None and not all(_NUMBERED.fullmatch(name) for name in columns)
+
+
 def check_traits(model: Any, traits: list[str]) -> None:
     """Refuse traits that the model's class table does not have."""
     table = inner_model(model).class_table_
-    if table.columns is None:
+    if not has_trait_names(model):
         raise ValueError(
-            f"The class table {table.name!r} has no names of traits; give a table with a header."
+            f"The class table {table.name!r} has no names of traits, only numbered columns; show "
+            f"classes or maps, or use a table whose columns are traits."
         )
     odd = [name for name in traits if name not in table.columns]
     if odd:

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from latem.core.messages import first_few
 from latem.metrics import top_confusions
 from latem.report.comparison import STATUSES, Table, compare
-from latem.report.names import fixed, label, labels, number, percent, pictograph
+from latem.report.names import fixed, label, labels, number, percent, pictograph, score_text
 from latem.report.pictures import thumbnail
 
 N_CONFUSIONS = 10
@@ -289,7 +289,8 @@ def gallery_part(gallery: Item, page: Page) -> Part:
     check("a gallery", gallery, "id", "title", kind)
     groups = []
     for item in gallery[kind]:
-        name = "title" if "title" in item else "number"
+        numbered = "number" in item or (kind == "maps" and "title" not in item)
+        name = "number" if numbered else "title"
         check(f"a {kind[:-1]} of {gallery['title']!r}", item, name, "images")
         share = number(item.get("share"))
         raw = str(item["title"]) if name == "title" else f"Map {item['number']}"
@@ -331,7 +332,7 @@ def image_part(image: Item, page: Page) -> dict[str, Any]:
         "named": "" if named is None else str(named),
         "right": right,
         "verdict": verdict,
-        "score": "" if score is None else fixed(score, 2),
+        "score": "" if score is None else score_text(score),
         "note": str(image.get("note") or ""),
         "picture": page.picture(image.get("path")),
         "emoji": pictograph(true, image["name"]),

@@ -148,7 +148,7 @@ def summary_of(
         "sureness": _sureness(result, missing["calibrate"]),
         "best": best[0] if shown.has_pictures else None,
         "training": _training(model),
-        "advice": advice(result, Learned(len(model.classes_), _table(model, answers))),
+        "advice": advice(result, _learned(model, answers)),
         "settings": _settings(model, result),
     }
 
@@ -317,10 +317,15 @@ def _training(model: Any) -> dict[str, Any] | None:
     }
 
 
-def _table(model: Any, answers: Answers) -> Any:
-    """Descriptions of the unseen classes, where the model has one class table."""
-    table = getattr(inner_model(model), "class_table_", None)
-    return None if table is None else table.select(answers.classes.tolist())
+def _learned(model: Any, answers: Answers) -> Learned:
+    """What the model has learned from; a fusion has several class tables, and none is taken."""
+    inner = inner_model(model)
+    table = getattr(inner, "class_table_", None)
+    return Learned(
+        n_classes=len(model.classes_),
+        table=None if table is None else table.select(answers.classes.tolist()),
+        balanced=bool(getattr(inner, "balance_classes", False)),
+    )
 
 
 def _settings(model: Any, result: Evaluation) -> dict[str, Any]:
