@@ -16,6 +16,7 @@ from latem import (
     ClassEmbeddings,
     LateFusion,
     LatEm,
+    Split,
     ZeroShotDataset,
     make_latent_world,
     write_folder,
@@ -63,7 +64,9 @@ def test_all_that_the_split_allows(world, model, tmp_path):
     assert f"{worst['true']} was named {worst['named']} {worst['count']} times" in words
     assert "No pictures are shown" in words
     assert "Best pictures" not in words
-    assert "It has learned from 14 classes only" in words or "What to do next" in words
+    told = words[words.index("What to do next", words.index("How sure it is")) :]
+    assert f"--seen-penalty {found.gamma:.3g}" in told
+    assert "It has learned from 14 classes only" in told
     report_evaluation(model, world, tmp_path / "b.html")
     assert (tmp_path / "b.html").read_text() == text
 
@@ -139,7 +142,7 @@ def photos(tmp_path):
     features = np.repeat(table.vectors, 4, axis=0) + 1.2 * rng.normal(size=(40, 5))
     save_pieces(tmp_path / "pictures", 40)
     images = np.array([f"photo {i:03d}.jpg" for i in range(40)])
-    split = replace(make_latent_world().split(), train=names[:4], val=names[4:6], test=names[6:])
+    split = Split(names[:4], names[4:6], names[6:])
     data = ZeroShotDataset(features, labels, {"att": table}, {"standard": split}, images, "<u>")
     data = replace(data, splits={"standard": hold_out(data, split, 0.25)})
     write_folder(data, tmp_path / "data")
