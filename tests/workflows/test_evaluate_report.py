@@ -83,6 +83,19 @@ def test_what_the_split_does_not_allow_is_said(world, tmp_path):
     assert "latem embed images --held-out 0.2" in words
     assert "images of 0 val classes; it needs at least 2" in words
     assert "<svg" not in text
+    with pytest.raises(ValueError, match="holds out no images of seen classes"):
+        report_evaluation(model, bare, tmp_path / "b.html", generalized=True)
+    assert not (tmp_path / "b.html").exists()
+
+
+def test_what_is_not_asked_for_is_left_out(world, model, tmp_path):
+    result = report_evaluation(
+        model, world, tmp_path / "a.html", generalized=False, calibrate=False
+    )
+    assert (result.generalized, result.probabilities) == (None, None)
+    _, words = read(tmp_path / "a.html")
+    assert "together" not in words
+    assert "How sure it is" not in words
 
 
 def test_a_folder(world, model, tmp_path):

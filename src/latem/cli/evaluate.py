@@ -77,7 +77,16 @@ def evaluate_command(
                 )
             else:
                 folder = pictures_folder(dataset, data, pictures)
-                result = report_evaluation(loaded, data, html, split, pictures=folder, seed=seed)
+                result = report_evaluation(
+                    loaded,
+                    data,
+                    html,
+                    split,
+                    generalized=generalized or None,
+                    calibrate=probabilities or None,
+                    pictures=folder,
+                    seed=seed,
+                )
         if table is not None:
             text = io.StringIO()
             lines = csv.writer(text, lineterminator="\n")

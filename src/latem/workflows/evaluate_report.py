@@ -36,6 +36,8 @@ def report_evaluation(
     path: str | PathLike[str],
     split: str = "standard",
     *,
+    generalized: bool | None = None,
+    calibrate: bool | None = None,
     pictures: Path | None = None,
     n: int = 8,
     share: float = 0.2,
@@ -52,6 +54,8 @@ def report_evaluation(
         A file that ends in ``.html``, or a folder, which gets `report.html`, `classes.csv`,
         `predictions.csv` and `run.json`.
     split : str
+    generalized, calibrate : bool or None
+        As for `evaluate`; None measures it if the split allows it, and says why if it does not.
     pictures : path, optional
         Folder that image names are relative to; without it the page has no pictures.
     n : int
@@ -62,7 +66,6 @@ def report_evaluation(
     Returns
     -------
     Evaluation
-        As for `evaluate` with `generalized` and `calibrate` where the split allows them.
     """
     if n < 1:
         raise ValueError(f"n must be at least 1, but is {n}.")
@@ -77,8 +80,8 @@ def report_evaluation(
         model,
         dataset,
         split,
-        generalized=not missing["generalized"],
-        calibrate=not missing["calibrate"],
+        generalized=not missing["generalized"] if generalized is None else generalized,
+        calibrate=not missing["calibrate"] if calibrate is None else calibrate,
         share=share,
         seed=seed,
     )
@@ -255,11 +258,11 @@ def _figures(result: Evaluation) -> list[dict[str, Any]]:
     return figures
 
 
-def _together(result: Evaluation, missing: str) -> dict[str, Any]:
+def _together(result: Evaluation, missing: str) -> dict[str, Any] | None:
     found = result.generalized
-    if found is None:
-        return {"missing": missing}
-    display = SeenUnseenDisplay(found.curve, found.plain, found.stacked, found.gamma)  # type: ignore[arg-type]
+    if found is None or found.curve is None:
+        return {"missing": missing} if missing else None
+    display = SeenUnseenDisplay(found.curve, found.plain, found.stacked, found.gamma)
     rows = {"no penalty": found.plain, f"γ = {found.gamma:.3g}": found.stacked}
     return {
         "columns": ["seen", "unseen", "H"],
@@ -277,10 +280,10 @@ def _together(result: Evaluation, missing: str) -> dict[str, Any]:
     }
 
 
-def _sureness(result: Evaluation, missing: str) -> dict[str, Any]:
+def _sureness(result: Evaluation, missing: str) -> dict[str, Any] | None:
     found, answers = result.probabilities, result.answers
     if found is None or answers is None:
-        return {"missing": missing}
+        return {"missing": missing} if missing else None
     return {
         "plots": [
             {
