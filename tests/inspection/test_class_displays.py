@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from latem import (
@@ -14,7 +13,6 @@ from latem import (
     TrainingCurveDisplay,
     make_latent_world,
 )
-from latem.inspection.axes import plot_label
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +49,6 @@ def test_confusions_of_a_model(world, ax):
 def test_no_confusions_at_all(ax):
     display = ConfusionDisplay.from_predictions(["a", "b"], ["a", "b"]).plot(ax=ax)
     assert len(display.confusions) == len(ax.patches) == 0
-
-
-def test_labels_are_shown_as_they_are_written():
-    assert plot_label("x" * 50, 10) == "xxxxx…xxxxx"
-    assert plot_label("a\nb $") == r"a b \$"
-    with rc_context({"text.parse_math": False}):
-        assert plot_label("$5") == "$5"
 
 
 def test_training_curve(world, ax):

@@ -14,14 +14,12 @@ def test_bins_by_hand():
     np.testing.assert_allclose(curve.accuracy, [1 / 3, 0.75])
     assert curve.counts.tolist() == [3, 4]
     assert curve.error == pytest.approx(4 * 0.1 / 7)
-    assert curve.excess == pytest.approx(4 * 0.1 / 7)
 
 
 def test_empty_bins_are_left_out():
     curve = reliability_curve([0.05, 0.95], [False, True], n_bins=10)
     assert curve.counts.tolist() == [1, 1]
     assert curve.accuracy.tolist() == [0, 1]
-    assert curve.excess == pytest.approx(0)
     assert curve.error == pytest.approx(0.05)
 
 

@@ -144,7 +144,9 @@ class ReliabilityDisplay:
             sizes = 8 + _LARGEST * curve.counts / curve.counts.sum()
             marks = {"color": style["color"], "marker": "o" if i else "s", "linewidth": 0}
             self.ax_.scatter(curve.confidence, curve.accuracy, sizes, zorder=3, **marks)
-        self.ax_.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="probability", ylabel="share right")
+        self.ax_.set(
+            xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="probability", ylabel="share right"
+        )
         legend_above(self.ax_)
         return self
 

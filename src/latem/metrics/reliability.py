@@ -42,11 +42,6 @@ class ReliabilityCurve:
         gaps = np.abs(self.confidence - self.accuracy)
         return float(self.counts @ gaps / self.counts.sum())
 
-    @property
-    def excess(self) -> float:
-        """Mean confidence minus accuracy of all answers: above 0 if they are too sure."""
-        return float(self.counts @ (self.confidence - self.accuracy) / self.counts.sum())
-
 
 def reliability_curve(confidence: Any, correct: Any, n_bins: int = 15) -> ReliabilityCurve:
     """Confidence and accuracy of answers, in bins of equal width.
