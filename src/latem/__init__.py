@@ -35,11 +35,17 @@ if TYPE_CHECKING:
     from latem.embeddings.describe import Description
     from latem.evaluation import Evaluation, evaluate
     from latem.inspection import (
+        ConfusionDisplay,
         Explanation,
+        ReliabilityDisplay,
+        RiskCoverageDisplay,
+        SeenUnseenDisplay,
+        TrainingCurveDisplay,
         explain_predictions,
         map_overlap,
         map_profiles,
         top_images,
+        trait_scores,
     )
     from latem.metrics import (
         CalibrationReport,
@@ -109,11 +115,17 @@ _HOMES = {
     "latem.embeddings.describe": ("Description",),
     "latem.evaluation": ("Evaluation", "evaluate"),
     "latem.inspection": (
+        "ConfusionDisplay",
         "Explanation",
+        "ReliabilityDisplay",
+        "RiskCoverageDisplay",
+        "SeenUnseenDisplay",
+        "TrainingCurveDisplay",
         "explain_predictions",
         "map_overlap",
         "map_profiles",
         "top_images",
+        "trait_scores",
     ),
     "latem.metrics": (
         "CalibrationReport",
@@ -170,6 +182,7 @@ __all__ = [
     "CalibrationReport",
     "ClassEmbeddings",
     "ConSE",
+    "ConfusionDisplay",
     "DeViSE",
     "Description",
     "EpochInfo",
@@ -183,9 +196,13 @@ __all__ = [
     "LateFusion",
     "ModelRow",
     "RejectionReport",
+    "ReliabilityDisplay",
+    "RiskCoverageDisplay",
+    "SeenUnseenDisplay",
     "SemanticOutputCodes",
     "Split",
     "TableClassifier",
+    "TrainingCurveDisplay",
     "UncalibratedWarning",
     "ZeroShotClassifier",
     "ZeroShotDataset",
@@ -223,6 +240,7 @@ __all__ = [
     "top_k_accuracy",
     "train",
     "train_word_vectors",
+    "trait_scores",
     "word_embeddings",
     "write_folder",
 ]

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
 
 from latem import confusion_matrix, mean_class_accuracy, per_class_accuracy, top_k_accuracy
+from latem.metrics import top_confusions
 
 labels = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1)
 
@@ -67,3 +68,18 @@ def test_bad_input():
         mean_class_accuracy([1, 2], ["1", "2"])
     with pytest.raises(ValueError, match="no labels"):
         top_k_accuracy([], np.empty((0, 2)), ["a", "b"], k=1)
+
+
+def test_top_confusions():
+    true = ["ant"] * 5 + ["bee"] * 4 + ["cat"] * 2
+    named = ["bee", "bee", "cat", "ant", "ant"] + ["cat", "cat", "ant", "bee"] + ["cat", "cat"]
+    found = top_confusions(confusion_matrix(true, named))
+    assert found[["true", "named", "count", "of"]].to_numpy().tolist() == [
+        ["ant", "bee", 2, 5],
+        ["bee", "cat", 2, 4],
+        ["ant", "cat", 1, 5],
+        ["bee", "ant", 1, 4],
+    ]
+    assert found["share"].tolist() == [0.4, 0.5, 0.2, 0.25]
+    assert len(top_confusions(confusion_matrix(true, named), n=1)) == 1
+    assert len(top_confusions(confusion_matrix(true, true))) == 0

@@ -33,6 +33,20 @@ def evaluate_command(
     table: Annotated[
         Path | None, typer.Option("--csv", help="Also write all numbers to a CSV file.")
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write a page about it: a file that ends in .html, or a folder. It shows "
+            "all that the split allows, also what --generalized and --probabilities ask for."
+        ),
+    ] = None,
+    pictures: Annotated[
+        Path | None,
+        typer.Option(
+            help="For --html: folder that holds the pictures; by default the dataset's `images`, "
+            "or the folder they were embedded from."
+        ),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Show results only, no progress.")
     ] = False,
@@ -45,17 +59,34 @@ def evaluate_command(
     from latem.core import storage
     from latem.datasets import read_folder
     from latem.evaluation import evaluate
+    from latem.inspection.pictures import pictures_folder
     from latem.models.files import load
+    from latem.workflows.evaluate_report import page_path, report_evaluation
 
     console = Console(stderr=True, quiet=quiet)
     with failures():
         if table is not None:
             storage.check_target(table)
         loaded, data = load(model), read_folder(dataset)
+        if pictures is not None and html is None:
+            raise ValueError("--pictures is for the page: give --html as well.")
         with console.status("evaluating, with a copy fitted to the train classes if needed"):
-            result = evaluate(
-                loaded, data, split, generalized=generalized, calibrate=probabilities, seed=seed
-            )
+            if html is None:
+                result = evaluate(
+                    loaded, data, split, generalized=generalized, calibrate=probabilities, seed=seed
+                )
+            else:
+                folder = pictures_folder(dataset, data, pictures)
+                result = report_evaluation(
+                    loaded,
+                    data,
+                    html,
+                    split,
+                    generalized=generalized or None,
+                    calibrate=probabilities or None,
+                    pictures=folder,
+                    seed=seed,
+                )
         if table is not None:
             text = io.StringIO()
             lines = csv.writer(text, lineterminator="\n")
@@ -66,3 +97,5 @@ def evaluate_command(
         typer.echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
     else:
         typer.echo(result.to_text())
+    if html is not None:
+        console.print(f"page: {page_path(html)}", markup=False, highlight=False)

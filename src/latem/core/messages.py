@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 _SHOWN = 5
+NO_MATPLOTLIB = "Plots need matplotlib: pip install matplotlib."
 
 
 def first_few(values: Sequence[Any]) -> str:

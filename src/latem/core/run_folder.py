@@ -18,6 +18,18 @@ from latem.core import storage
 _MARK = ".latem-run"  # marks a run folder even before its run is complete
 
 
+def check_run_folder(path: str | PathLike[str]) -> None:
+    """Raise now what making this run folder would raise after long work."""
+    path = Path(path)
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise NotADirectoryError(f"{path} is a file; name a folder to write to.")
+    content = {entry.name for entry in path.iterdir()}
+    if content and not content & {"run.json", _MARK}:
+        raise FileExistsError(f"{path} is not empty and holds no earlier run; name another folder.")
+
+
 class RunFolder:
     """A folder for the results of one run.
 
@@ -29,14 +41,7 @@ class RunFolder:
 
     def __init__(self, path: str | PathLike[str]):
         self.path = Path(path)
-        if self.path.exists():
-            if not self.path.is_dir():
-                raise NotADirectoryError(f"{self.path} is a file; name a folder to write to.")
-            content = {entry.name for entry in self.path.iterdir()}
-            if content and not content & {"run.json", _MARK}:
-                raise FileExistsError(
-                    f"{self.path} is not empty and holds no earlier run; name another folder."
-                )
+        check_run_folder(path)
         self.path.mkdir(parents=True, exist_ok=True)
         (self.path / _MARK).touch()
         (self.path / "run.json").unlink(missing_ok=True)

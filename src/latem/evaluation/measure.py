@@ -9,6 +9,7 @@ play the seen ones. Neither the test classes nor the split's held-out images hav
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +18,12 @@ import numpy as np
 from latem.core.messages import first_few
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.evaluation.result import Evaluation, GeneralizedEvaluation, ProbabilityEvaluation
+from latem.evaluation.scored import Scored
 from latem.metrics import per_class_accuracy, top_k_accuracy
 from latem.metrics.calibration import (
     CalibrationReport,
     class_codes,
     fit_temperature,
-    probabilities_of,
     risk_coverage_curve,
 )
 from latem.metrics.generalized import best_gamma, generalized_accuracy, seen_unseen_curve
@@ -91,6 +92,7 @@ def evaluate(
         )
     if generalized:
         parts.check_held_out()
+        parts.check_aside()
     if generalized or calibrate:
         parts.check_val()
         if not 0 < share < 1:
@@ -101,7 +103,8 @@ def evaluate(
 
     X, y = parts.X_test, parts.y_test
     scores = model.decision_function(X, parts.test)
-    per_class = per_class_accuracy(y, parts.test[scores.argmax(axis=1)])
+    answers = Scored(parts.test_rows, y, parts.test, scores)
+    per_class = per_class_accuracy(y, answers.named)
     result = Evaluation(
         model=type(model).__name__,
         dataset=dataset.name,
@@ -111,14 +114,11 @@ def evaluate(
         top_1=float(per_class.mean()),
         top_5=top_k_accuracy(y, scores, parts.test, 5) if len(parts.test) >= 5 else None,
         per_class={name: float(value) for name, value in per_class.items()},
+        scored=answers,
     )
     if not (generalized or calibrate):
         return result
     twin = _Twin(model, parts, share, seed)
-    if generalized and not len(twin.y_aside):
-        raise ValueError(
-            "No image can be set aside to choose γ on: every train class has only one."
-        )
     if generalized:
         result = replace(result, generalized=_measure_generalized(model, parts, twin.gamma()))
     if calibrate:
@@ -126,16 +126,57 @@ def evaluate(
         model.forget_calibration()
         model.temperature_ = val.temperature
         codes = class_codes(y, parts.test)
-        confidence = probabilities_of(scores, val.temperature).max(axis=1)
         result = replace(
             result,
             probabilities=ProbabilityEvaluation(
                 val=val,
                 test=CalibrationReport.of(scores, codes, val.temperature),
-                risk_coverage=risk_coverage_curve(confidence, scores.argmax(axis=1) == codes),
+                risk_coverage=risk_coverage_curve(
+                    answers.confidence(val.temperature), answers.right
+                ),
             ),
         )
     return result
+
+
+def obstacles(
+    model: Any, dataset: ZeroShotDataset, split: str | Split = "standard"
+) -> dict[str, str]:
+    """Why parts of an evaluation cannot be measured.
+
+    Parameters
+    ----------
+    model : a model
+        It need not be fitted.
+    dataset : ZeroShotDataset
+    split : str or Split
+
+    Returns
+    -------
+    dict
+        "generalized" and "calibrate", the options of `evaluate`, each with a sentence that says
+        what is missing and how to get it; empty if nothing is.
+    """
+    if isinstance(split, Split):
+        dataset, split = replace(dataset, splits={"custom": split}), "custom"
+    parts = _Parts(dataset, split)
+    checks: dict[str, list[Callable[[], None]]] = {
+        "generalized": [parts.check_held_out, parts.check_aside, parts.check_val],
+        "calibrate": [parts.check_val],
+    }
+    if model.__sklearn_is_fitted__():
+        checks["generalized"].append(lambda: parts.check_model(model, generalized=True))
+    return {part: _first_message(found) for part, found in checks.items()}
+
+
+def _first_message(checks: list[Callable[[], None]]) -> str:
+    """What the first check that refuses says."""
+    for check in checks:
+        try:
+            check()
+        except ValueError as error:
+            return str(error)
+    return ""
 
 
 class _Parts:
@@ -146,6 +187,7 @@ class _Parts:
         self.split = dataset.split(name)
         self.test = np.array(self.split.test)
         self.X_test, self.y_test = dataset.testing(name)
+        self.test_rows = dataset.rows(self.split.test)
         if not len(self.y_test):
             raise ValueError(f"Split {name!r} has no images of test classes to measure.")
 
@@ -156,6 +198,14 @@ class _Parts:
                 f"setting cannot be measured; make a split that does (latem embed "
                 f"images --held-out 0.2, latem data split --held-out 0.2, or latem.hold_out in "
                 f"Python), and fit the model to its training images."
+            )
+
+    def check_aside(self) -> None:
+        rows = self.dataset.rows(self.split.train)
+        labels = self.dataset.labels[rows[~np.isin(rows, self.split.held_out)]]
+        if len(np.unique(labels)) == len(labels):
+            raise ValueError(
+                "No image can be set aside to choose γ on: every train class has only one."
             )
 
     def check_val(self) -> None:
@@ -235,6 +285,7 @@ def _measure_generalized(model: Any, parts: _Parts, gamma: float) -> Generalized
     seen = model.classes_
     classes = np.concatenate([seen, parts.test])
     measured = (model.decision_function(X, classes), y, classes, seen)
+    curve = seen_unseen_curve(*measured)
     return GeneralizedEvaluation(
         n_seen_images=len(rows),
         n_unseen_images=len(parts.y_test),
@@ -243,5 +294,6 @@ def _measure_generalized(model: Any, parts: _Parts, gamma: float) -> Generalized
         plain=generalized_accuracy(*measured),
         stacked=generalized_accuracy(*measured, gamma),
         gamma=gamma,
-        ausuc=seen_unseen_curve(*measured).area,
+        ausuc=curve.area,
+        curve=curve,
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+import pandas as pd
+
+from latem.evaluation.scored import Scored
 from latem.metrics.calibration import CalibrationReport, RiskCoverage
-from latem.metrics.generalized import GeneralizedScores
+from latem.metrics.generalized import GeneralizedScores, SeenUnseenCurve
 
 _COVERAGES = (1.0, 0.9, 0.7, 0.5)
 
@@ -28,6 +31,8 @@ class GeneralizedEvaluation:
         Chosen on held-out classes.
     ausuc : float
         The same with and without γ.
+    curve : SeenUnseenCurve or None
+        Both accuracies for every other γ; not part of comparisons and of plain data.
     """
 
     n_seen_images: int
@@ -38,6 +43,7 @@ class GeneralizedEvaluation:
     stacked: GeneralizedScores
     gamma: float
     ausuc: float
+    curve: SeenUnseenCurve | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,8 @@ class Evaluation:
         Accuracy of each unseen class that has images.
     generalized : GeneralizedEvaluation or None
     probabilities : ProbabilityEvaluation or None
+    scored : Scored or None
+        Scores of the unseen images, one by one; not part of comparisons and of plain data.
     """
 
     model: str
@@ -90,6 +98,39 @@ class Evaluation:
     per_class: dict[Any, float]
     generalized: GeneralizedEvaluation | None = None
     probabilities: ProbabilityEvaluation | None = None
+    scored: Scored | None = field(default=None, repr=False, compare=False)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per unseen class that has images.
+
+        Returns
+        -------
+        DataFrame
+            Index: class names. Columns: `accuracy`, and if the answers were kept `images` (how
+            many the class has), `named` (how often it was the answer), `mistaken_for` (its most
+            frequent wrong name, None if there is none) and `mistakes` (how often that was given).
+
+        Examples
+        --------
+        >>> from latem import ESZSL, evaluate, make_latent_world
+        >>> world = make_latent_world(n_poses=1, n_unseen=5, random_state=0)
+        >>> frame = evaluate(ESZSL(world.embeddings["att"]), world).to_frame()
+        >>> list(frame.columns)
+        ['accuracy', 'images', 'named', 'mistaken_for', 'mistakes']
+        """
+        accuracy = pd.Series(self.per_class, dtype=float)
+        index = pd.Index(list(self.per_class), name="class")
+        frame = pd.DataFrame({"accuracy": accuracy.to_numpy()}, index=index)
+        if self.scored is None:
+            return frame
+        counts = self.scored.confusion()
+        wrong = self.scored.top_confusions(None).drop_duplicates("true").set_index("true")
+        given = wrong["named"].to_dict()
+        frame["images"] = counts.sum(axis=1).reindex(index).to_numpy()
+        frame["named"] = counts.sum(axis=0).reindex(index).to_numpy()
+        frame["mistaken_for"] = pd.Series([given.get(n) for n in index], index, dtype=object)
+        frame["mistakes"] = wrong["count"].reindex(index, fill_value=0).to_numpy()
+        return frame
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
@@ -98,7 +139,11 @@ class Evaluation:
         plain["per_class"] = [
             {"class": name, "accuracy": accuracy} for name, accuracy in self.per_class.items()
         ]
-        plain["generalized"] = None if generalized is None else asdict(generalized)
+        plain["generalized"] = None if generalized is None else _plain(generalized)
+        plain["confusions"] = None if self.scored is None else [
+            {"true": true, "named": named, "images": int(count), "of": int(of)}
+            for true, named, count, of, _ in self.scored.top_confusions().to_numpy().tolist()
+        ]  # fmt: skip
         plain["probabilities"] = probabilities and {
             "val": asdict(probabilities.val),
             "test": asdict(probabilities.test),
@@ -148,6 +193,12 @@ class Evaluation:
         return "\n\n".join(parts)
 
     __str__ = to_text
+
+
+def _plain(found: GeneralizedEvaluation) -> dict[str, Any]:
+    """As plain data, without the curve."""
+    numbers = {f.name: getattr(found, f.name) for f in fields(found) if f.name != "curve"}
+    return numbers | {"plain": asdict(found.plain), "stacked": asdict(found.stacked)}
 
 
 _PLAIN = ("model", "dataset", "split", "n_images", "n_classes", "top_1", "top_5")

@@ -18,7 +18,7 @@ import numpy as np
 
 from latem.datasets.dataset import ZeroShotDataset
 from latem.embeddings.table import ClassEmbeddings
-from latem.inspection.galleries import top_images
+from latem.inspection.maps import top_images
 from latem.metrics import confusion_matrix, mean_class_accuracy, per_class_accuracy
 from latem.models import model_rows
 from latem.models.ranking import RankingModel

@@ -12,7 +12,7 @@ from typing import Any
 
 from latem.experiments.cells import Cells, Number
 from latem.experiments.tables import LATEM, STANDARD, Entry, PaperTable, detail_entries
-from latem.inspection.galleries import picture_path
+from latem.inspection.pictures import picture_path
 
 _COUNTS = (
     ("images", "in all"), ("classes", "in all"), ("seen_images", "train and val"),

@@ -18,14 +18,15 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from latem.core.arrays import unit_rows
+from latem.core.messages import NO_MATPLOTLIB
 from latem.core.storage import atomic_path
 from latem.embeddings.table_checks import as_python
+from latem.inspection.axes import plot_label
 from latem.inspection.families import Family, family_of_columns, gather
 from latem.models import model_rows
 from latem.models.table_model import TableClassifier
 
 PENALTY = "(penalty on seen classes)"  # its name among contributions
-_LONGEST = 44  # letters of a name in a plot
 _N_MEMBERS = 3  # that are told of a family
 _N_PLOTTED = 2  # that are drawn
 _GREY, _PALE = "#8a8a8a", "#b9c4c0"  # of what is left, and of members
@@ -168,15 +169,15 @@ class Explanation:
         try:
             from matplotlib.figure import Figure
         except ImportError:
-            raise ImportError("Plots need matplotlib: pip install matplotlib.") from None
+            raise ImportError(NO_MATPLOTLIB) from None
         shown = self.top_families(n)
         bars: list[tuple[str, float, str]] = []  # label, value, colour
         for family in shown:
-            bars.append((_plot_label(family.name), family.contribution, _colour(family)))
+            bars.append((plot_label(family.name), family.contribution, _colour(family)))
             if len(family.members) > 1:
                 strongest = family.strongest(_N_PLOTTED)
                 bars += [
-                    (f"· {_plot_label(family.short(str(name)))}", float(value), _PALE)
+                    (f"· {plot_label(family.short(str(name)))}", float(value), _PALE)
                     for name, value in strongest.items()
                 ]
         n_left = len(self.families) - len(shown)
@@ -193,7 +194,7 @@ class Explanation:
         axes.locator_params(axis="x", nbins=5)
         axes.set_xlabel("contribution to the lead")
         title = (
-            f"{_plot_label(self.named)}\nahead of {_plot_label(self.runner_up)} by {self.lead:.3g}"
+            f"{plot_label(self.named)}\nahead of {plot_label(self.runner_up)} by {self.lead:.3g}"
         )
         figure.suptitle(title, x=0.01, ha="left", fontsize="medium")
         axes.spines[["top", "right"]].set_visible(False)
@@ -211,14 +212,6 @@ def _members(family: Family) -> str:
 
 def _colour(family: Family) -> str:
     return "#1b7f5c" if family.contribution >= 0 else "#b4442e"
-
-
-def _plot_label(name: Any) -> str:
-    """A name that matplotlib shows as it is written, shortened so that bars have room."""
-    text = str(name)
-    if len(text) > _LONGEST:
-        text = f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
-    return text.replace("$", r"\$")
 
 
 def explain_predictions(
@@ -265,7 +258,7 @@ def explain_predictions(
     True
     """
     model = inner_model(model)
-    maps = _maps(model)
+    maps = bilinear_maps(model)
     X = model.check_images(X)
     if against is not None:
         against = [against] * len(X) if np.ndim(against) == 0 else list(against)
@@ -282,7 +275,7 @@ def explain_predictions(
     explanations = []
     for row in range(len(X)):
         features = model.scaler_.transform(X[row : row + 1], np.float64)[0]
-        projected = _projected(model, features, maps)  # (n_maps, n_dimensions)
+        projected = projected_images(model, features, maps)  # (n_maps, n_dimensions)
         by_map = projected @ vectors.T  # (n_maps, n_classes)
         order = np.argsort(penalty - by_map.max(axis=0), kind="stable")
         best = int(order[0])
@@ -348,7 +341,7 @@ def inner_model(model: Any) -> Any:
     return getattr(model, "best_estimator_", model)
 
 
-def _maps(model: Any) -> np.ndarray:
+def bilinear_maps(model: Any) -> np.ndarray:
     """Bilinear maps of a model, (n_maps, n_features, n_dimensions), in float64."""
     row = model_rows.row_of(model)
     if row is None or row.maps is None:
@@ -361,7 +354,7 @@ def _maps(model: Any) -> np.ndarray:
     return maps if maps.ndim == 3 else maps[None]
 
 
-def _projected(model: Any, features: np.ndarray, maps: np.ndarray) -> np.ndarray:
+def projected_images(model: Any, features: np.ndarray, maps: np.ndarray) -> np.ndarray:
     """W_kᵀ x for every map, of unit length where the model compares directions."""
     projected = features @ maps
     return unit_rows(projected) if model.by_direction else projected

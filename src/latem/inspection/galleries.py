@@ -1,254 +1,234 @@
-"""What each map has learned: the images, classes and attributes it likes best (Figure 2)."""
+"""Galleries: the images that fit a class, a trait or a map best, for `latem.report.write_gallery`.
+
+By class: of all unseen images those that score highest for each unseen class (`rank_images`), for
+every model. By trait: those that show a trait most (`trait_scores`), for models with bilinear maps
+and a class table whose columns have names. By map: those that one map alone scores highest
+(`top_images`, the paper's Figure 2), for models with several maps.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from latem.core.arrays import unit_rows
 from latem.core.messages import first_few
 from latem.datasets.dataset import ZeroShotDataset
 from latem.inspection.explain import inner_model
+from latem.inspection.maps import MapProfile, map_overlap, map_profiles, top_images, with_maps
+from latem.inspection.pictures import Pictures
+from latem.inspection.traits import (
+    check_traits,
+    distinct_traits,
+    has_trait_names,
+    trait_agreement,
+    trait_scores,
+)
+from latem.models import model_rows
 from latem.models.ranking import RankingModel
 from latem.models.scoring import best_k
 
-
-@dataclass(frozen=True)
-class TopImage:
-    """An image that a map scores highly.
-
-    Attributes
-    ----------
-    row : int
-        Its row in the features.
-    named : class name
-        The class for which the map scores it highest.
-    score : float
-        xᵀ W_k y.
-    """
-
-    row: int
-    named: Any
-    score: float
+KINDS = ("class", "trait", "map")
+N_TRAITS = 12
+_NEAR = 0.3  # cosine from which two maps have something in common
 
 
-@dataclass(frozen=True)
-class MapProfile:
-    """What a map does on some images.
-
-    Attributes
-    ----------
-    number : int
-    share : float
-        Share of the images whose predicted class it scored best.
-    classes : Series
-        How often it won for each predicted class, most frequent first.
-    attributes : Series
-        Mean contribution of each dimension to the scores it won with, largest first.
-    """
-
-    number: int
-    share: float
-    classes: pd.Series
-    attributes: pd.Series
-
-
-def top_images(model: Any, X: Any, classes: Any = "unseen", *, n: int = 8) -> list[list[TopImage]]:
-    """Images that each map scores highest, for any of some classes (the paper's Figure 2).
-
-    All pairs of image and class are ranked under each map W_k alone; an image that comes up for
-    several classes is kept where it scores highest.
-
-    Parameters
-    ----------
-    model : fitted LatEm, SJE, ALE or DeViSE, or a search over one
-    X : array-like of shape (n_samples, n_features)
-    classes
-        Which classes to consider; see `decision_function`.
-    n : int
-        Images per map, at most as many as there are.
-
-    Returns
-    -------
-    list, one entry per map, of lists of TopImage, best first
-
-    Examples
-    --------
-    >>> from latem import LatEm, make_latent_world, top_images
-    >>> world = make_latent_world(random_state=0)
-    >>> model = LatEm(world.embeddings["att"], n_maps=2, random_state=0).fit(*world.training())
-    >>> X, y = world.testing()
-    >>> [len(images) for images in top_images(model, X, n=5)]
-    [5, 5]
-    """
-    model = _with_maps(model)
-    if n < 1:
-        raise ValueError(f"n must be at least 1, but is {n}.")
-    X = model.check_images(X)
-    chosen = model.class_view_.candidates(classes)
-    best = np.empty((len(model.maps_), len(X)), model.dtype_)  # score of each image's best class
-    named = np.empty(best.shape, np.intp)
-    scorer = model.map_scorer(chosen)
-
-    def work(rows: slice, features: np.ndarray) -> None:
-        for k in range(len(model.maps_)):
-            scores = scorer.map_scores(features, k)
-            named[k, rows] = scores.argmax(axis=1)
-            best[k, rows] = scores.max(axis=1)
-
-    model.each_block(X, len(chosen), work)
-    places = best_k(best, min(n, len(X)))
-    return [
-        [TopImage(int(row), chosen.names[named[k, row]], float(best[k, row])) for row in places[k]]
-        for k in range(len(places))
-    ]
-
-
-def map_profiles(model: Any, X: Any, classes: Any = "unseen") -> list[MapProfile]:
-    """Which images, classes and attributes each map prefers.
-
-    Parameters
-    ----------
-    model : fitted LatEm, SJE, ALE or DeViSE, or a search over one
-    X : array-like of shape (n_samples, n_features)
-    classes
-        Which classes may be the answer; see `decision_function`.
-
-    Returns
-    -------
-    list of MapProfile, one per map
-    """
-    model = _with_maps(model)
-    X = model.check_images(X)
-    chosen = model.class_view_.candidates(classes)
-    n_maps, _, n_dimensions = model.maps_.shape
-    named = np.empty(len(X), np.intp)
-    winner = np.empty(len(X), np.intp)
-    scorer = model.map_scorer(chosen)
-    sums = np.zeros((n_maps, n_dimensions))
-    for first in range(0, len(X), 1024):
-        rows = slice(first, min(first + 1024, len(X)))
-        features = model.scaler_.transform(X[rows], model.dtype_)
-        scores, winners = scorer.winners(features)
-        named[rows] = scores.argmax(axis=1)
-        winner[rows] = np.take_along_axis(winners, named[rows, None], axis=1)[:, 0]
-        for k in range(n_maps):
-            won = winner[rows] == k
-            projected = features[won] @ model.maps_[k]
-            if model.by_direction:
-                projected = unit_rows(projected)
-            terms = projected * chosen.vectors[named[rows][won]]
-            sums[k] += terms.sum(axis=0, dtype=np.float64)
-    columns = model.class_table_.column_names()
-    profiles = []
-    for k in range(n_maps):
-        won = winner == k
-        counts = pd.Series(chosen.names[named[won]]).value_counts(sort=True)
-        mean = pd.Series(sums[k] / max(int(won.sum()), 1), index=columns)
-        profiles.append(
-            MapProfile(
-                number=k,
-                share=float(won.mean()),
-                classes=counts.rename("images"),
-                attributes=mean.sort_values(ascending=False, kind="stable"),
-            )
-        )
-    return profiles
-
-
-def map_overlap(model: Any) -> np.ndarray:
-    """Cosines between the maps, of shape (n_maps, n_maps): 1 where two maps point the same way."""
-    maps = _with_maps(model).maps_
-    flat = maps.reshape(len(maps), -1).astype(np.float64)
-    flat = unit_rows(flat)
-    return flat @ flat.T
-
-
-def gallery_of(
+def galleries_of(
     model: Any,
     dataset: ZeroShotDataset,
     split: str = "standard",
     *,
+    by: Sequence[str] | None = None,
+    traits: Sequence[str] | None = None,
     n: int = 8,
     pictures: Path | None = None,
-) -> dict[str, Any]:
-    """What each map has learned, on a dataset's unseen images, for `latem.report.write_gallery`.
+) -> list[dict[str, Any]]:
+    """What a model has learned, shown on a dataset's unseen images.
 
     Parameters
     ----------
-    model : fitted LatEm, SJE, ALE or DeViSE, or a search over one
+    model : a fitted model
     dataset : ZeroShotDataset
     split : str
         Its test classes are named, and their images shown.
+    by : sequence of {"class", "trait", "map"}, optional
+        Which galleries; by default all that the model has, and maps only if it has several.
+    traits : sequence of str, optional
+        Which traits; by default up to 12 different ones whose scores agree best with the
+        descriptions of the images' classes.
     n : int
-        Images per map.
+        Images per class, trait or map.
     pictures : path, optional
         Folder that image names are relative to.
+
+    Returns
+    -------
+    list of dict, one per gallery
     """
-    rows = dataset.rows(dataset.split(split).test)
-    if not len(rows):
-        raise ValueError(f"Split {split!r} has no images of test classes to show.")
-    learned = set(_with_maps(model).classes_.tolist())
-    known = [name for name in dataset.split(split).test if name in learned]
-    if known:
-        raise ValueError(
-            f"The model was fitted to {first_few(known)}, test classes of split {split!r}, which "
-            f"are shown as unseen; fit it to dataset.training({split!r})."
-        )
-    X, y = dataset.features[rows], dataset.labels[rows]
-    classes = np.unique(y)
-    overlap = map_overlap(model)
-    has_traits = _with_maps(model).class_table_.columns is not None
-    maps = []
-    both = zip(
-        top_images(model, X, classes, n=n), map_profiles(model, X, classes), strict=True
-    )  # fmt: skip
-    for images, profile in both:
-        shown = []
-        for image in images:
-            name = "" if dataset.images is None else str(dataset.images[rows[image.row]])
-            path = picture_path(pictures, name)
-            shown.append(
+    if n < 1:
+        raise ValueError(f"n must be at least 1, but is {n}.")
+    odd = [kind for kind in by or () if kind not in KINDS]
+    if odd:
+        raise ValueError(f"Galleries are by {', '.join(KINDS)}, not by {first_few(odd)}.")
+    shown = _Shown(model, dataset, split, Pictures(dataset, pictures), n)
+    kinds = kinds_for(model) if by is None else [kind for kind in KINDS if kind in by]
+    if traits is not None and "trait" not in kinds:
+        kinds = [kind for kind in KINDS if kind in (*kinds, "trait")]
+    make = {"class": shown.by_class, "map": shown.by_map}
+    return [shown.by_trait(traits) if kind == "trait" else make[kind]() for kind in kinds]
+
+
+def kinds_for(model: Any) -> list[str]:
+    """Galleries that say something about a model: by class, by trait, by map."""
+    check_is_fitted(model)
+    inner = inner_model(model)
+    row = model_rows.row_of(inner)
+    kinds = ["class"]
+    if row is not None and row.maps is not None and has_trait_names(model):
+        kinds.append("trait")
+    if isinstance(inner, RankingModel) and len(inner.maps_) > 1:
+        kinds.append("map")
+    return kinds
+
+
+class _Shown:
+    """The unseen images of a split, and the galleries that are made of them."""
+
+    def __init__(
+        self, model: Any, dataset: ZeroShotDataset, split: str, pictures: Pictures, n: int
+    ):
+        check_is_fitted(model)
+        self.rows = dataset.rows(dataset.split(split).test)
+        if not len(self.rows):
+            raise ValueError(f"Split {split!r} has no images of test classes to show.")
+        learned = set(model.classes_.tolist())
+        known = [name for name in dataset.split(split).test if name in learned]
+        if known:
+            raise ValueError(
+                f"The model was fitted to {first_few(known)}, test classes of split {split!r}, "
+                f"which are shown as unseen; fit it to dataset.training({split!r})."
+            )
+        self.model, self.pictures, self.title = model, pictures, dataset.name
+        self.X, self.y = dataset.features[self.rows], dataset.labels[self.rows]
+        self.described = np.array(dataset.split(split).test)
+        self.classes = np.unique(self.y)  # those that have images
+        self.n = min(n, len(self.rows))
+
+    def _image(self, place: int, **more: Any) -> dict[str, Any]:
+        return self.pictures.image(int(self.rows[place]), **more)
+
+    def by_class(self) -> dict[str, Any]:
+        """The images that score highest for each class."""
+        scores = self.model.class_scores(self.X, self.described)
+        named = self.described[scores.argmax(axis=1)]
+        groups = []
+        for c, places in enumerate(best_k(scores.T, self.n)):
+            own = self.y == self.described[c]
+            images = [
+                self._image(i, named=str(named[i]), score=float(scores[i, c]), fits=bool(own[i]))
+                for i in places
+            ]
+            groups.append(
                 {
-                    "name": name,
-                    "class": str(y[image.row]),
-                    "named": str(image.named),
-                    "score": image.score,
-                    "path": path,
+                    "title": str(self.described[c]),
+                    "images": images,
+                    "notes": [_own_images(int(own[places].sum()), int(own.sum()), self.n)],
                 }
             )
-        maps.append(
-            {
-                "number": profile.number,
-                "share": profile.share,
-                "images": shown,
-                "notes": _notes(profile, overlap, has_traits),
-            }
+        return {
+            "id": "by-class",
+            "by": "class",
+            "title": "Best pictures of each class",
+            "caption": f"The {self.n} of {len(self.rows)} unseen images that score highest for "
+            f"each of {len(self.described)} unseen classes, of whichever class they are.",
+            "groups": groups,
+        }
+
+    def by_trait(self, traits: Sequence[str] | None) -> dict[str, Any]:
+        """The images that show a trait most."""
+        check_traits(self.model, list(traits or ()))
+        scores = trait_scores(self.model, self.X, self.classes)
+        agreement = trait_agreement(self.model, scores, self.y)
+        chosen = (
+            distinct_traits(self.model, agreement, self.classes, N_TRAITS)
+            if traits is None
+            else list(traits)
         )
-    return {
-        "id": "maps",
-        "title": dataset.name or "Images per map",
-        "caption": f"The {min(n, len(rows))} unseen images that each map scores highest, for any "
-        f'of {len(classes)} unseen classes; "named" is the class for which that map alone scores '
-        f"the image highest.",
-        "maps": maps,
-    }
+        table = inner_model(self.model).class_table_
+        groups = []
+        for trait in chosen:
+            column = table.column_names().index(trait)
+            values = table.vectors[table.positions(self.y), column]
+            of_trait = scores[trait].to_numpy()
+            images = [
+                self._image(i, score=float(of_trait[i]), note=f"described as {values[i]:.3g}")
+                for i in best_k(of_trait[None], self.n)[0]
+            ]
+            groups.append(
+                {"title": trait, "images": images, "notes": [_agrees(agreement.get(trait))]}
+            )
+        which = (
+            f"{len(chosen)} of {scores.shape[1]} traits whose scores agree best with the "
+            f"descriptions of the images' classes, leaving out those that say the same"
+            if traits is None
+            else f"{len(chosen)} traits"
+        )
+        return {
+            "id": "by-trait",
+            "by": "trait",
+            "title": "Pictures that show a trait",
+            "caption": f"The {self.n} unseen images that score highest along a trait, for {which}. "
+            f"The score is by how much an image would fit the average class better if the class "
+            f"had more of the trait.",
+            "groups": groups,
+        }
+
+    def by_map(self) -> dict[str, Any]:
+        """The images that each map scores highest."""
+        model = with_maps(self.model)
+        overlap = map_overlap(model)
+        has_traits = has_trait_names(model)
+        profiles = map_profiles(model, self.X, self.classes)
+        groups = []
+        best = top_images(model, self.X, self.classes, n=self.n)
+        for images, profile in zip(best, profiles, strict=True):
+            groups.append(
+                {
+                    "number": profile.number,
+                    "share": profile.share,
+                    "images": [
+                        self._image(image.row, named=str(image.named), score=image.score)
+                        for image in images
+                    ],
+                    "notes": _notes(profile, overlap, has_traits),
+                }
+            )
+        return {
+            "id": "maps",
+            "by": "map",
+            "title": "Images per map",
+            "caption": f"The {self.n} unseen images that each map scores highest, for any of "
+            f'{len(self.classes)} unseen classes; "named" is the class for which that map alone '
+            f"scores the image highest.",
+            "groups": groups,
+        }
 
 
-def picture_path(folder: Path | None, name: str) -> str | None:
-    """Path of an image's picture, or None if there is none."""
-    if folder is None or not name:
-        return None
-    path = folder / name
-    try:
-        return str(path) if path.is_file() else None
-    except (OSError, ValueError):  # a name that no file can have
-        return None
+def _own_images(right: int, of: int, n: int) -> str:
+    """How many of the best images are of the class itself."""
+    if not of:
+        return "No image is of this class."
+    return f"{right} of these {n} are of this class, which has {of}."
+
+
+def _agrees(correlation: float | None) -> str:
+    """A trait's agreement with the descriptions, in a line."""
+    if correlation is None:
+        return "All these classes are described alike in this trait."
+    return f"Correlation with the descriptions: {correlation:.2f}."
 
 
 def _notes(profile: MapProfile, overlap: np.ndarray, named: bool) -> list[str]:
@@ -263,15 +243,7 @@ def _notes(profile: MapProfile, overlap: np.ndarray, named: bool) -> list[str]:
         notes.append(f"Relies most on {', '.join(map(str, profile.attributes.head(5).index))}.")
     others = overlap[profile.number].copy()
     others[profile.number] = -np.inf
-    if len(others) > 1:
-        nearest = int(others.argmax())
+    nearest = int(others.argmax())
+    if others[nearest] >= _NEAR:
         notes.append(f"Nearest to map {nearest} (cosine {others[nearest]:.2f}).")
     return notes
-
-
-def _with_maps(model: Any) -> RankingModel:
-    model = inner_model(model)
-    if not isinstance(model, RankingModel):
-        raise TypeError(f"Only models with maps have images per map, not {type(model).__name__}.")
-    check_is_fitted(model)
-    return model

@@ -4,6 +4,7 @@ from latem.metrics.accuracy import (
     confusion_matrix,
     mean_class_accuracy,
     per_class_accuracy,
+    top_confusions,
     top_k_accuracy,
 )
 from latem.metrics.calibration import (
@@ -25,11 +26,13 @@ from latem.metrics.generalized import (
     harmonic_mean,
     seen_unseen_curve,
 )
+from latem.metrics.reliability import ReliabilityCurve, reliability_curve
 
 __all__ = [
     "CalibrationReport",
     "GeneralizedScores",
     "RejectionReport",
+    "ReliabilityCurve",
     "RiskCoverage",
     "SeenUnseenCurve",
     "ausuc",
@@ -42,8 +45,10 @@ __all__ = [
     "harmonic_mean",
     "mean_class_accuracy",
     "per_class_accuracy",
+    "reliability_curve",
     "risk_coverage_curve",
     "seen_unseen_curve",
     "threshold_for",
+    "top_confusions",
     "top_k_accuracy",
 ]

@@ -12,7 +12,13 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-__all__ = ["confusion_matrix", "mean_class_accuracy", "per_class_accuracy", "top_k_accuracy"]
+__all__ = [
+    "confusion_matrix",
+    "mean_class_accuracy",
+    "per_class_accuracy",
+    "top_confusions",
+    "top_k_accuracy",
+]
 
 
 def per_class_accuracy(y_true: Any, y_pred: Any) -> pd.Series:
@@ -130,6 +136,44 @@ def confusion_matrix(y_true: Any, y_pred: Any, classes: Any = None) -> pd.DataFr
         index=pd.Index(names, name="true"),
         columns=pd.Index(names, name="predicted"),
         fill_value=0,
+    )
+
+
+def top_confusions(counts: pd.DataFrame, n: int | None = 10) -> pd.DataFrame:
+    """The most frequent wrong names.
+
+    Parameters
+    ----------
+    counts : DataFrame
+        As returned by `confusion_matrix`: rows are true classes, columns the names given.
+    n : int or None
+        How many at most; None for all.
+
+    Returns
+    -------
+    DataFrame
+        Columns `true`, `named`, `count`, `of` (images of the true class) and `share`, the most
+        frequent first; of equals those that come first in the matrix.
+
+    Examples
+    --------
+    >>> top_confusions(confusion_matrix(["cat", "cat", "dog"], ["cat", "dog", "dog"]))
+      true named  count  of  share
+    0  cat   dog      1   2    0.5
+    """
+    matrix = counts.to_numpy()
+    of = matrix.sum(axis=1)
+    wrong = np.where(counts.index.to_numpy()[:, None] == counts.columns.to_numpy(), 0, matrix)
+    order = np.argsort(-wrong, axis=None, kind="stable")[: np.count_nonzero(wrong)][:n]
+    i, j = np.unravel_index(order, wrong.shape)
+    return pd.DataFrame(
+        {
+            "true": counts.index.to_numpy()[i],
+            "named": counts.columns.to_numpy()[j],
+            "count": wrong[i, j],
+            "of": of[i],
+            "share": wrong[i, j] / of[i],
+        }
     )
 
 

@@ -23,6 +23,7 @@ from scipy.special import softmax
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from latem.core.messages import first_few
+from latem.metrics.reliability import reliability_curve
 
 __all__ = [
     "CalibrationReport",
@@ -280,13 +281,8 @@ def expected_calibration_error(probabilities: Any, codes: Any, n_bins: int = 15)
     0.0
     """
     probabilities, codes = _check_scores(probabilities, codes)
-    if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 1:
-        raise ValueError(f"n_bins must be a whole number of at least 1, not {n_bins!r}.")
-    confidence = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == codes
-    edges = np.linspace(0, 1, n_bins + 1)[1:-1]
-    gaps = np.bincount(np.digitize(confidence, edges, right=True), weights=confidence - right)
-    return float(np.abs(gaps).sum() / len(codes))
+    return reliability_curve(probabilities.max(axis=1), right, n_bins).error
 
 
 def risk_coverage_curve(confidence: Any, correct: Any) -> RiskCoverage:

@@ -77,6 +77,16 @@ def fixed(value: float | None, digits: int) -> str:
     return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
 
 
+def score_text(value: float) -> str:
+    """A score with two decimals, or with two digits if it is small.
+
+    >>> score_text(3.14159), score_text(-0.00421), score_text(0.0), score_text(1234.5)
+    ('3.14', '−0.0042', '0.00', '1234.50')
+    """
+    small = 0 < abs(value) < 0.1
+    return fixed(value, 1 - math.floor(math.log10(abs(value))) if small else 2)
+
+
 def signed(value: float | None, digits: int) -> str:
     """Like `fixed`, with a sign.
 

@@ -1,4 +1,4 @@
-"""A summary → an HTML page.
+"""A summary → an HTML page: reports on a reproduction, and galleries.
 
 The page is one file without scripts and without anything to be fetched: it can be mailed, printed
 and opened in ten years. Numbers are made into words here; templates only place them. A section
@@ -65,7 +65,7 @@ def write_report(summary: Item, path: str | PathLike[str]) -> None:
     contents += [("overview", "At a glance", [])] if parts["tables"] else []
     contents += [(key, title, parts[key]) for key, (title, _) in _PARTS.items() if parts[key]]
     contents += [("settings", "Settings", [])] if settings else []
-    text = _render(
+    text = render(
         "report.html.j2",
         title=summary["title"],
         subtitle=summary.get("subtitle") or "",
@@ -85,14 +85,15 @@ def write_gallery(
     title: str,
     notes: Sequence[str] = (),
 ) -> None:
-    """Write galleries of images per map as one HTML file.
+    """Write galleries of images as one HTML file.
 
     Parameters
     ----------
     galleries : sequence of mapping
-        Each with `id`, `title`, `caption` and `maps`; a map has `number`, `share`, `images`
-        and perhaps `notes`, lines about it; an image has `name`, `class`, `named`, `score` and
-        `path`.
+        Each with `id`, `title`, `caption` and `groups`; a group has a `title`, or the `number` of
+        a map and its `share`, then `images` and perhaps `notes`, lines about it; an image has
+        `name`, `class` and perhaps `named`, `score`, `note` and `path`. `maps` may stand for
+        `groups`; with `narrow` groups of few images stand side by side.
     path : path of the file
         Written atomically; an existing file is replaced.
     title : str
@@ -102,7 +103,7 @@ def write_gallery(
     """
     page = Page()
     shown = [sections.gallery_part(gallery, page) for gallery in galleries]
-    text = _render(
+    text = render(
         "gallery.html.j2",
         title=title,
         subtitle="",
@@ -127,6 +128,7 @@ def _environment() -> Environment:
     return environment
 
 
-def _render(template: str, **context: Any) -> str:
+def render(template: str, **context: Any) -> str:
+    """A template with what it places, as the text of a page."""
     text = _environment().get_template(template).render(pillow=missing_pillow(), **context)
     return text.encode("utf-8", "replace").decode("utf-8")  # names of files may not be Unicode

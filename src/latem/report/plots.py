@@ -17,6 +17,7 @@ from typing import Any
 from unicodedata import east_asian_width
 
 import numpy as np
+from cycler import cycler
 from markupsafe import Markup
 from matplotlib import style
 from matplotlib.axes import Axes
@@ -71,6 +72,7 @@ _STYLE = {
     "axes.unicode_minus": True,
     "grid.color": _GRID,
     "grid.linewidth": 0.8,
+    "axes.prop_cycle": cycler(color=_SERIES),
     "legend.frameon": False,
     "savefig.transparent": True,
 }
@@ -230,6 +232,24 @@ def share_plot(epochs: Sequence[int], shares: np.ndarray, name: str, title: str)
         axes.set_xlabel("epoch")
         axes.set_ylabel("share of images (%)")
         _whole_numbers(axes, "x")
+        return _svg(figure, name, title)
+
+
+def display_plot(display: Any, name: str, title: str) -> Markup:
+    """One of the displays of `latem.inspection`, in the colours of the page.
+
+    Parameters
+    ----------
+    display : object with `plot(ax=...)`
+    name, title : str
+        As in `comparison_plot`.
+
+    Returns
+    -------
+    Markup
+    """
+    with _figure(_WIDTH, 3.5) as figure:
+        display.plot(ax=figure.add_subplot())
         return _svg(figure, name, title)
 
 

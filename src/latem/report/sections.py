@@ -12,11 +12,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from markupsafe import Markup
 
 from latem.core.messages import first_few
+from latem.metrics import top_confusions
 from latem.report.comparison import STATUSES, Table, compare
-from latem.report.names import fixed, labels, number, percent, pictograph
+from latem.report.names import fixed, label, labels, number, percent, pictograph, score_text
 from latem.report.pictures import thumbnail
 
 N_CONFUSIONS = 10
@@ -221,10 +223,7 @@ def confusion_part(item: Item, page: Page) -> Part:
     sums = matrix.sum(axis=1)
     shares = matrix / np.maximum(sums, 1)[:, None]
     levels = np.ceil(_LEVELS * np.sqrt(shares))  # the root lets rare confusions be seen
-    wrong = [
-        (int(matrix[i, j]), i, j) for i, j in np.argwhere(matrix > 0).tolist() if i != j
-    ]  # argwhere goes by row, so equals stay in the order of the classes
-    wrong.sort(key=lambda entry: -entry[0])
+    wrong = top_confusions(pd.DataFrame(matrix), N_CONFUSIONS)
     rows = [
         {
             "raw": raw[i],
@@ -248,16 +247,16 @@ def confusion_part(item: Item, page: Page) -> Part:
         "columns": list(zip(raw, shown, strict=True)),
         "rows": rows,
         "n_images": int(sums.sum()),
-        "n_wrong": sum(count for count, _, _ in wrong),
+        "n_wrong": int(matrix.sum() - np.trace(matrix)),
         "worst": [
             {
                 "true": (raw[i], shown[i]),
                 "named": (raw[j], shown[j]),
                 "count": count,
-                "of": int(sums[i]),
-                "share": percent(count / sums[i]),
+                "of": of,
+                "share": percent(count / of),
             }
-            for count, i, j in wrong[:N_CONFUSIONS]
+            for i, j, count, of in wrong[["true", "named", "count", "of"]].to_numpy().tolist()
         ],
     }
 
@@ -282,37 +281,59 @@ def dataset_part(item: Item, page: Page) -> Part:
 
 
 def gallery_part(gallery: Item, page: Page) -> Part:
-    """The images each map is best at, as thumbnails."""
-    check("a gallery", gallery, "id", "title", "maps")
-    maps = []
-    for item in gallery["maps"]:
-        check(f"a map of {gallery['title']!r}", item, "number", "images")
+    """Groups of images as thumbnails: `maps` with numbers, or `groups` with titles.
+
+    With `narrow` groups of few images stand side by side.
+    """
+    kind = "maps" if "maps" in gallery else "groups"
+    check("a gallery", gallery, "id", "title", kind)
+    groups = []
+    for item in gallery[kind]:
+        numbered = "number" in item or (kind == "maps" and "title" not in item)
+        name = "number" if numbered else "title"
+        check(f"a {kind[:-1]} of {gallery['title']!r}", item, name, "images")
         share = number(item.get("share"))
-        maps.append(
+        raw = str(item["title"]) if name == "title" else f"Map {item['number']}"
+        groups.append(
             {
-                "number": item["number"],
+                "raw": raw,
+                "title": label(raw),
                 "share": "" if share is None else percent(share),
-                "notes": [str(note) for note in item.get("notes") or ()],
-                "images": [_image(image, page) for image in item["images"]],
+                "notes": [str(note) for note in item.get("notes") or () if note],
+                "images": [image_part(image, page) for image in item["images"]],
             }
         )
     return {
         "anchor": page.anchor(gallery["id"]),
         "title": gallery["title"],
         "caption": gallery.get("caption") or "",
-        "maps": maps,
+        "narrow": bool(gallery.get("narrow")),
+        "groups": groups,
     }
 
 
-def _image(image: Item, page: Page) -> dict[str, Any]:
+def image_part(image: Item, page: Page) -> dict[str, Any]:
+    """One image with its class, a verdict, its score and a note.
+
+    The verdict is whether it was `named` right, or, where `fits` says so, whether it is of the
+    class that the gallery shows.
+    """
     check("an image", image, "name", "class")
     true, named, score = str(image["class"]), image.get("named"), number(image.get("score"))
+    right, verdict = named is not None and str(named) == true, ""
+    if "fits" in image:
+        right = bool(image["fits"])
+        verdict = "of this class" if right else "of another class"
+    elif named is not None:
+        verdict = "right" if right else f"named {label(named)}"
     return {
         "name": str(image["name"]),
         "class": true,
-        "named": None if named is None else str(named),
-        "right": named is not None and str(named) == true,
-        "score": "" if score is None else fixed(score, 2),
+        "named": "" if named is None else str(named),
+        "right": right,
+        "verdict": verdict,
+        "score": "" if score is None else score_text(score),
+        "note": str(image.get("note") or ""),
         "picture": page.picture(image.get("path")),
         "emoji": pictograph(true, image["name"]),
     }
