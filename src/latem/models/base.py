@@ -22,9 +22,12 @@ from latem.core import storage
 from latem.metrics import mean_class_accuracy
 from latem.models import model_rows
 from latem.models.probabilities import ProbabilityMixin
+from latem.models.training_record import TrainingRecord
 
 
-class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class ZeroShotClassifier(
+    ProbabilityMixin, TrainingRecord, ClassifierMixin, BaseEstimator, metaclass=ABCMeta
+):
     """Base of all models: what can be asked of every one of them.
 
     Attributes
@@ -35,6 +38,8 @@ class ZeroShotClassifier(ProbabilityMixin, ClassifierMixin, BaseEstimator, metac
         Spec of the encoder whose features the model was fitted to, where it is known: then the
         model can name pictures. It is taken from a dataset's features, stays through `clone`,
         further fits to features of the same width, pickling and files, and can be set by hand.
+    training_digest_ : str or None
+        Digest of the images the model was fitted to; see `TrainingRecord`.
     temperature_ : float
         Of `predict_proba`; only after `calibrate`.
     rejection_threshold_ : float

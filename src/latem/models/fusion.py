@@ -20,6 +20,7 @@ from latem.models.base import ZeroShotClassifier, forget_learned
 from latem.models.class_view import is_class_table, meant_names
 from latem.models.files import unpack
 from latem.models.scoring import best_k
+from latem.models.training_record import joint_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -269,6 +270,10 @@ class LateFusion(ZeroShotClassifier, Composition):
         twin = LateFusion(members, weights=self.weights_.tolist(), standardize=self.standardize)
         twin.encoder_ = self.encoder_
         return twin
+
+    def training_rows(self) -> np.ndarray | None:
+        """Hashes of the images that any member has learned from; None if one does not know."""
+        return joint_rows(self.models_) if hasattr(self, "models_") else None
 
     def _check_weights(self) -> np.ndarray:
         n = len(self.members)

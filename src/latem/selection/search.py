@@ -88,6 +88,7 @@ class Search(ZeroShotClassifier):
         grid = self._checked_grid()
         if self.encoder_ is not None:
             model.encoder_ = self.encoder_
+        model.records_training &= self.records_training
         X, y = model.check_training_images(X, y)
         model.check_classes(y)
         folds = self._folds(model, X, y)
@@ -147,6 +148,7 @@ class Search(ZeroShotClassifier):
 
         def run(params: dict[str, Any], fold: FoldData) -> list[float]:
             candidate = clone(model).set_params(**params, n_threads=1)
+            candidate.records_training = False
             scores = fold_scores(candidate, epochs, fold)
             done()
             return scores
@@ -219,6 +221,10 @@ class Search(ZeroShotClassifier):
     def _best(self, X: Any, k: int, classes: Any) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)
         return self.best_estimator_.top_k(X, k, classes, return_scores=True)
+
+    def training_rows(self) -> np.ndarray | None:
+        """Hashes of the images that the chosen model has learned from."""
+        return self.best_estimator_.training_rows() if hasattr(self, "best_estimator_") else None
 
     def twin(self, seed: int) -> Any:
         """Unfitted model with the parameters that were chosen."""
