@@ -1,8 +1,8 @@
 """What it costs to remember which images a model was fitted to.
 
-Training images of the size of CUB: 8,000 of 1,024 features, 150 classes of 312 attributes. The ratio
-is the time for the record against that of the whole fit: of the quickest model, a closed form, and
-of LatEm with the paper's 150 epochs.
+Training images of the size of CUB: 8,000 of 1,024 features, 150 classes of 312 attributes. The
+ratio is the time for the record against that of the whole fit: of the quickest model, a closed
+form, and of LatEm with the paper's 150 epochs.
 """
 
 import numpy as np

@@ -36,7 +36,7 @@ class LateFusion(ZeroShotClassifier, Composition):
     members : list of (str, model)
         Models with different names, such as ``[("att", LatEm(att)), ("glo", LatEm(glo))]``.
     weights : sequence of float or None
-        One per member, not negative; None gives all the same weight.
+        One per member, not negative; None gives all the same weight. `choose_weights` sets them.
     standardize : bool
         Whether to divide each member's scores by their standard deviation over the training
         images and seen classes, so that members on different scales count equally.
@@ -163,7 +163,9 @@ class LateFusion(ZeroShotClassifier, Composition):
         """Choose the weights on held-out classes, by mean per-class accuracy.
 
         All weights that are multiples of ``1 / steps`` and add up to one are tried; of equally
-        good ones the most even is kept.
+        good ones the most even is kept. They become the parameter `weights`: clones and further
+        fits go by them, such as a fit to all seen classes, the held-out ones included. Undo it with
+        ``set_params(weights=None)``.
 
         Parameters
         ----------
@@ -195,7 +197,8 @@ class LateFusion(ZeroShotClassifier, Composition):
         ]
         best = max(accuracy)
         equals = [w for w, a in zip(grid, accuracy, strict=True) if a == best]
-        self.weights_ = min(equals, key=lambda w: float(np.square(w).sum()))
+        self.weights = min(equals, key=lambda w: float(np.square(w).sum())).tolist()
+        self.weights_ = self._check_weights()
         self.forget_calibration()
         return self
 
@@ -311,10 +314,12 @@ class LateFusion(ZeroShotClassifier, Composition):
             members.append((member["name"], unpack(part, member["content"])))
         fusion = cls(members, **meta["params"])
         check_params(fusion)
-        shape = fusion._check_weights().shape
+        given = fusion._check_weights()
         for name in ("weights", "scales"):
-            if tensors[name].shape != shape or not np.isfinite(tensors[name]).all():
-                raise ValueError(f"{name} of shape {tensors[name].shape}, not {shape}")
+            if tensors[name].shape != given.shape or not np.isfinite(tensors[name]).all():
+                raise ValueError(f"{name} of shape {tensors[name].shape}, not {given.shape}")
+        if not np.allclose(given, tensors["weights"]):  # chosen, in a file of earlier versions
+            fusion.weights = tensors["weights"].tolist()
         fusion.weights_, fusion.scales_ = tensors["weights"], tensors["scales"]
         fusion.models_ = [model for _, model in members]
         fusion.classes_ = fusion.models_[0].classes_
