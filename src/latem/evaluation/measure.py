@@ -26,7 +26,7 @@ from latem.metrics.calibration import (
     risk_coverage_curve,
 )
 from latem.metrics.generalized import best_gamma, generalized_accuracy, seen_unseen_curve
-from latem.models.base import ZeroShotClassifier
+from latem.models.checks import check_is_model
 from latem.models.training_record import row_hashes
 
 
@@ -81,8 +81,7 @@ def evaluate(
     >>> result.generalized.ausuc > 0.9
     True
     """
-    if not isinstance(model, ZeroShotClassifier):
-        raise TypeError(f"evaluate measures models of latem, not {type(model).__name__}.")
+    check_is_model(model, "evaluate")
     if isinstance(split, Split):
         dataset, split = replace(dataset, splits={"custom": split}), "custom"
     parts = _Parts(dataset, split)

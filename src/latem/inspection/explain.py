@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from latem.core.arrays import unit_rows
 from latem.core.storage import atomic_path
 from latem.models import model_rows
+from latem.models.checks import check_is_model
 from latem.models.table_model import TableClassifier
 
 _LONGEST = 44  # letters of a name in a plot
@@ -159,7 +160,7 @@ def explain_predictions(
     >>> bool(abs(why.contributions.sum() - why.lead) < 1e-9)
     True
     """
-    model = inner_model(model)
+    model = inner_model(model, "explain_predictions")
     maps = _maps(model)
     X = model.check_images(X)
     against = None if against is None else list(against)
@@ -217,10 +218,19 @@ def _compare(
     )
 
 
-def inner_model(model: Any) -> Any:
-    """The model itself, or what a search over parameters has chosen."""
+def inner_model(model: Any, user: str) -> Any:
+    """The model itself, or what a search over parameters has chosen.
+
+    Parameters
+    ----------
+    model : fitted model, or a fitted search over one, scikit-learn's included
+    user : str
+        Function that was given it, for messages.
+    """
+    inner = getattr(model, "best_estimator_", model)
+    check_is_model(inner, user)
     check_is_fitted(model)
-    return getattr(model, "best_estimator_", model)
+    return inner
 
 
 def _maps(model: Any) -> np.ndarray:

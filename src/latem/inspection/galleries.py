@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
 from latem.core.arrays import unit_rows
 from latem.core.messages import first_few
@@ -86,7 +85,7 @@ def top_images(model: Any, X: Any, classes: Any = "unseen", *, n: int = 8) -> li
     >>> [len(images) for images in top_images(model, X, n=5)]
     [5, 5]
     """
-    model = _with_maps(model)
+    model = _with_maps(model, "top_images")
     if n < 1:
         raise ValueError(f"n must be at least 1, but is {n}.")
     X = model.check_images(X)
@@ -123,7 +122,7 @@ def map_profiles(model: Any, X: Any, classes: Any = "unseen") -> list[MapProfile
     -------
     list of MapProfile, one per map
     """
-    model = _with_maps(model)
+    model = _with_maps(model, "map_profiles")
     X = model.check_images(X)
     chosen = model.class_view_.candidates(classes)
     n_maps, _, n_dimensions = model.maps_.shape
@@ -163,7 +162,7 @@ def map_profiles(model: Any, X: Any, classes: Any = "unseen") -> list[MapProfile
 
 def map_overlap(model: Any) -> np.ndarray:
     """Cosines between the maps, of shape (n_maps, n_maps): 1 where two maps point the same way."""
-    maps = _with_maps(model).maps_
+    maps = _with_maps(model, "map_overlap").maps_
     flat = maps.reshape(len(maps), -1).astype(np.float64)
     flat = unit_rows(flat)
     return flat @ flat.T
@@ -190,10 +189,11 @@ def gallery_of(
     pictures : path, optional
         Folder that image names are relative to.
     """
+    shown_model = _with_maps(model, "gallery_of")
     rows = dataset.rows(dataset.split(split).test)
     if not len(rows):
         raise ValueError(f"Split {split!r} has no images of test classes to show.")
-    learned = set(_with_maps(model).classes_.tolist())
+    learned = set(shown_model.classes_.tolist())
     known = [name for name in dataset.split(split).test if name in learned]
     if known:
         raise ValueError(
@@ -203,7 +203,7 @@ def gallery_of(
     X, y = dataset.features[rows], dataset.labels[rows]
     classes = np.unique(y)
     overlap = map_overlap(model)
-    has_traits = _with_maps(model).class_table_.columns is not None
+    has_traits = shown_model.class_table_.columns is not None
     maps = []
     both = zip(
         top_images(model, X, classes, n=n), map_profiles(model, X, classes), strict=True
@@ -269,9 +269,8 @@ def _notes(profile: MapProfile, overlap: np.ndarray, named: bool) -> list[str]:
     return notes
 
 
-def _with_maps(model: Any) -> RankingModel:
-    model = inner_model(model)
+def _with_maps(model: Any, user: str) -> RankingModel:
+    model = inner_model(model, user)
     if not isinstance(model, RankingModel):
         raise TypeError(f"Only models with maps have images per map, not {type(model).__name__}.")
-    check_is_fitted(model)
     return model

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, column_or_1d
 from latem.core.validation import Composition, check_params, validated
 from latem.metrics import mean_class_accuracy
 from latem.models.base import ZeroShotClassifier, forget_learned
+from latem.models.checks import check_is_model
 from latem.models.class_view import is_class_table, meant_names
 from latem.models.files import unpack
 from latem.models.scoring import best_k
@@ -107,6 +108,7 @@ class LateFusion(ZeroShotClassifier, Composition):
                 raise TypeError(
                     f"Members of LateFusion must be pairs (name, model), not {member!r}."
                 )
+            check_is_model(member[1], "LateFusion")
         names = [name for name, _ in self.members]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"LateFusion needs members with different names, but got {names}.")

@@ -22,6 +22,7 @@ from latem.core.storage import FileFormatError
 from latem.core.threads import resolve_threads, single_threaded_blas
 from latem.core.validation import HasMethods, Interval, check_params, validated
 from latem.models.base import ZeroShotClassifier, forget_learned, plain_params
+from latem.models.checks import check_is_model
 from latem.models.files import unpack
 from latem.models.folds import class_folds, image_folds
 from latem.models.ranking import RankingModel
@@ -358,6 +359,7 @@ class HeldOutSearch(Search):
 
     def unfitted_model(self) -> TableClassifier:
         """Unfitted model whose parameters are to be chosen."""
+        check_is_model(self.model, "HeldOutSearch")
         if not isinstance(self.model, TableClassifier):
             raise TypeError(
                 f"HeldOutSearch chooses parameters of models with one class table, not of "

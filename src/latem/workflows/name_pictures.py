@@ -12,6 +12,7 @@ import numpy as np
 from latem.datasets.picture_files import PictureError
 from latem.inspection.explain import explain_predictions
 from latem.models.base import ZeroShotClassifier
+from latem.models.checks import check_is_model
 from latem.models.scoring import best_k
 
 _BATCH = 32
@@ -74,6 +75,7 @@ def name_pictures(
         raise ValueError(
             "Explanations leave out the penalty on seen classes: ask for one or the other."
         )
+    check_is_model(model, "name_pictures")
     spec = model.encoder_
     if spec is None:
         raise ValueError(
