@@ -5,7 +5,7 @@ from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.emoji import load_emoji
 from latem.datasets.folder import read_folder
 from latem.datasets.folder_writer import write_folder, write_split
-from latem.datasets.splits import hold_out, random_class_splits
+from latem.datasets.splits import hold_out, random_class_splits, redraw_seen
 from latem.datasets.synthetic import make_latent_world
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "make_latent_world",
     "random_class_splits",
     "read_folder",
+    "redraw_seen",
     "write_folder",
     "write_split",
 ]

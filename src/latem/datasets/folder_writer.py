@@ -55,10 +55,32 @@ def write_folder(dataset: ZeroShotDataset, path: str | PathLike[str]) -> Path:
     return folder
 
 
-def write_split(folder: str | PathLike[str], name: str, split: Split) -> Path:
-    """Save a split with a dataset folder, as `splits/NAME.toml`."""
+def write_split(
+    folder: str | PathLike[str], name: str, split: Split, *, replace: bool = False
+) -> Path:
+    """Save a split with a dataset folder, as `splits/NAME.toml`, atomically.
+
+    Parameters
+    ----------
+    folder : path of the dataset folder
+    name : str
+        Name of the split.
+    split : Split
+    replace : bool
+        Whether to write over a split of that name; otherwise it is refused.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
     check_name(name)
     target = Path(folder) / "splits" / f"{name}.toml"
+    if target.exists() and not replace:
+        raise FileExistsError(
+            f"The dataset already has a split {name!r}; give another name, or replace it "
+            f"(replace=True; --replace on the command line)."
+        )
     target.parent.mkdir(exist_ok=True)
     lines = []
     for part in ("train", "val", "test"):
