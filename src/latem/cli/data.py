@@ -37,15 +37,22 @@ UnseenOption = Annotated[
 
 @app.command()
 def check(folder: Folder) -> None:
-    """Say what is wrong with a dataset folder, line by line."""
-    from latem.datasets.check import check_folder
+    """Say what is wrong with a dataset folder, line by line.
 
-    problems = check_folder(folder)
-    for problem in problems:
+    Lines that begin with "warning:" tell of what works but deserves a look; with nothing else the
+    folder is sound, and the exit code 0.
+    """
+    from latem.datasets.check import inspect_folder
+
+    report = inspect_folder(folder)
+    wrong = report.problems + report.obstacles
+    for problem in wrong:
         typer.echo(problem)
-    if problems:
+    for warning in report.warnings:
+        typer.echo(f"warning: {warning}")
+    if wrong:
         raise typer.Exit(1)
-    typer.echo(f"{folder} is sound.")
+    typer.echo(f"{folder} is sound{', but see the warnings' if report.warnings else ''}.")
 
 
 @app.command()

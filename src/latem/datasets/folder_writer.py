@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from latem.core.storage import UMASK, atomic_path, write_text
-from latem.datasets.check import check_folder
+from latem.datasets.check import inspect_folder
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.folder import TRAITS_SUFFIX
 
@@ -43,7 +43,7 @@ def write_folder(dataset: ZeroShotDataset, path: str | PathLike[str]) -> Path:
     made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         _write_parts(dataset, made, dataset.name or folder.name)
-        problems = check_folder(made)
+        problems = inspect_folder(made).problems
         if problems:
             told = " ".join(problems).replace(str(made), str(folder))
             raise ValueError(f"This dataset would not be sound: {told}")

@@ -14,6 +14,7 @@ import numpy as np
 
 from latem.core.messages import first_few
 from latem.datasets.dataset import ZeroShotDataset
+from latem.datasets.learnable import learning_notes
 from latem.models import model_rows
 from latem.selection import HeldOutSearch, LatEmCV
 from latem.selection.latem_cv import PRESETS
@@ -85,7 +86,7 @@ def train_model(
     if not dataset.splits:
         split = None
     _check_embedding(dataset, embedding, split)
-    notes: list[str] = []
+    notes = learning_notes(dataset, split, embedding)
     if split is None:
         notes.append("All images are learned from: none are left to test unseen classes on.")
     X, y, held_out = _learning_part(dataset, split)
