@@ -1,4 +1,4 @@
-"""Writing dataset folders: whole or not at all, and only sound ones."""
+"""Writing dataset folders: whole or not at all, and only such as can be read again."""
 
 from __future__ import annotations
 
