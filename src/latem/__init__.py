@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         make_latent_world,
         random_class_splits,
         read_folder,
+        redraw_seen,
         write_folder,
     )
     from latem.embeddings import (
@@ -101,6 +102,7 @@ _HOMES = {
         "make_latent_world",
         "random_class_splits",
         "read_folder",
+        "redraw_seen",
         "write_folder",
     ),
     "latem.embeddings": (
@@ -231,6 +233,7 @@ __all__ = [
     "random_class_splits",
     "read_attributes",
     "read_folder",
+    "redraw_seen",
     "register",
     "risk_coverage_curve",
     "seen_unseen_curve",

@@ -144,7 +144,7 @@ def test_folder_is_read_without_loading_the_features(tmp_path):
             'train = ["ant"]\ntest = ["cat"]\nheldout = [1]\n',
             r"unknown entries \['heldout'\]",
         ),
-        ("embeddings/att.csv", "class,legs\nant,six\n", "column 'legs' holds 'six'"),
+        ("embeddings/att.csv", "class,legs\nant,6\nbee,six\n", "column 'legs' holds 'six'"),
     ],
 )
 def test_broken_folders_are_refused_by_file(tmp_path, name, content, message):

@@ -106,7 +106,7 @@ def test_every_problem_is_named_at_once(dataset, tmp_path):
     np.save(folder / "features.npy", features[:-1])
     (folder / "dataset.toml").unlink()
     (folder / "embeddings" / "att.csv").write_text("class,a\nant,1\nbee,2\n")
-    (folder / "embeddings" / "bad.csv").write_text("class,a\nant,x\n")
+    (folder / "embeddings" / "bad.csv").write_text("class,a\nant,1\nbee,2\ncat,x\n")
     write_split(folder, "other", Split(["ant", "eel"], [], ["dog"], [9, 11, 99]))
     (folder / "splits" / "twice.toml").write_text('train = ["ant"]\ntest = ["ant"]\n')
     problems = "\n".join(check_folder(folder))

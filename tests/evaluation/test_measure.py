@@ -283,7 +283,7 @@ def test_models_that_know_too_much_or_too_little(world, model):
     narrow = ESZSL(model.class_embeddings.select(np.unique(world.training()[1])))
     with pytest.raises(ValueError, match="no rows for 'class 20'"):
         evaluate(narrow, world)
-    with pytest.raises(TypeError, match="models of latem, not Pipeline"):
+    with pytest.raises(TypeError, match="a model of latem, not Pipeline"):
         evaluate(make_pipeline(model), world)
     with pytest.raises(ValueError, match="share must lie between 0 and 1, but is 1"):
         evaluate(ESZSL(model.class_embeddings), world, generalized=True, share=1)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import rewrite
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
@@ -73,6 +74,33 @@ def test_weights_are_chosen_on_held_out_classes(world, members):
         fusion.choose_weights(X, y)
     with pytest.raises(ValueError, match="too many weights"):
         fusion.choose_weights(X_val, y_val, steps=100_000)
+
+
+def test_chosen_weights_survive_the_fit_to_all_seen_classes(world, members, tmp_path):
+    fusion = LateFusion(members).fit(*world.training(val=False))
+    fusion.choose_weights(*world.validation(), steps=7)
+    chosen = fusion.weights_
+    assert chosen[0] != chosen[1]  # as seven steps cannot be shared evenly
+    fusion.save(tmp_path / "f.safetensors")
+    again = latem.load(tmp_path / "f.safetensors")
+    for refitted in (clone(fusion), clone(again), again, fusion.twin(0), fusion):
+        refitted.fit(*world.training())
+        np.testing.assert_allclose(refitted.weights_, chosen, rtol=1e-15)
+    assert set(world.split().val) <= set(fusion.classes_)
+    even = clone(fusion).set_params(weights=None).fit(*world.training())
+    np.testing.assert_array_equal(even.weights_, [0.5, 0.5])
+
+
+def test_weights_that_were_chosen_before_a_file_kept_them(world, members, tmp_path):
+    fusion = LateFusion(members).fit(*world.training())
+    fusion.save(tmp_path / "f.safetensors")
+
+    def as_earlier(tensors, meta):
+        tensors["weights"] = np.array([0.9, 0.1])
+
+    rewrite(tmp_path / "f.safetensors", as_earlier)
+    again = latem.load(tmp_path / "f.safetensors")
+    np.testing.assert_allclose(again.fit(*world.training()).weights_, [0.9, 0.1])
 
 
 def test_saving_and_loading_changes_nothing(world, fusion, tmp_path):

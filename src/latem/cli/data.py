@@ -37,15 +37,22 @@ UnseenOption = Annotated[
 
 @app.command()
 def check(folder: Folder) -> None:
-    """Say what is wrong with a dataset folder, line by line."""
-    from latem.datasets.check import check_folder
+    """Say what is wrong with a dataset folder, line by line.
 
-    problems = check_folder(folder)
-    for problem in problems:
+    Lines that begin with "warning:" tell of what works but deserves a look; with nothing else the
+    folder is sound, and the exit code 0.
+    """
+    from latem.datasets.check import inspect_folder
+
+    report = inspect_folder(folder)
+    wrong = report.problems + report.obstacles
+    for problem in wrong:
         typer.echo(problem)
-    if problems:
+    for warning in report.warnings:
+        typer.echo(f"warning: {warning}")
+    if wrong:
         raise typer.Exit(1)
-    typer.echo(f"{folder} is sound.")
+    typer.echo(f"{folder} is sound{', but see the warnings' if report.warnings else ''}.")
 
 
 @app.command()
@@ -228,34 +235,122 @@ def pictures(
 @app.command()
 def split(
     folder: Folder,
-    sizes: Annotated[str, typer.Option(help="TRAIN,VAL,TEST numbers of classes, or CUB/AWA/Dogs.")],
-    n: Annotated[int, typer.Option(min=1, help="How many splits.")] = 5,
+    sizes: Annotated[
+        str | None, typer.Option(help="TRAIN,VAL,TEST numbers of classes, or CUB/AWA/Dogs.")
+    ] = None,
+    n: Annotated[
+        int | None,
+        typer.Option(min=1, help="With --sizes: how many splits.", show_default="5"),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
-    prefix: Annotated[str, typer.Option(help="Splits are called PREFIX1, PREFIX2, …")] = "random",
+    prefix: Annotated[
+        str | None,
+        typer.Option(
+            help="With --sizes: splits are called PREFIX1, PREFIX2, …", show_default="random"
+        ),
+    ] = None,
     held_out: Annotated[
-        float, typer.Option(help="Share of seen classes' images to hold out; 0 for none.")
-    ] = 0.0,
+        float | None,
+        typer.Option(
+            help="Share of seen classes' images to hold out; 0 for none.",
+            show_default="0; with --keep-unseen the images held out so far",
+        ),
+    ] = None,
+    keep_unseen: Annotated[
+        str | None,
+        typer.Option(help="Instead of --sizes: a split whose unseen (test) classes are kept."),
+    ] = None,
+    val: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="With --keep-unseen: number of val classes to draw from the seen ones.",
+            show_default="the val classes so far",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="With --keep-unseen: name of the new split.")
+    ] = None,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace",
+            help="With --keep-unseen: write over a split of that name; without --name, over the "
+            "kept one.",
+        ),
+    ] = False,
 ) -> None:
-    """Draw random class-disjoint splits and save them with the dataset."""
-    from latem.datasets import read_folder
-    from latem.datasets.folder_writer import write_split
-    from latem.datasets.splits import hold_out, random_class_splits
+    """Draw splits and save them with the dataset; the features stay as they are.
 
+    Either random class-disjoint ones (--sizes), or one with the unseen classes of an existing
+    split and other val classes or held-out images (--keep-unseen).
+    """
+    _check_split_options(
+        sizes,
+        keep_unseen,
+        for_sizes={"--n": n, "--prefix": prefix},
+        for_keeping={"--val": val, "--name": name, "--replace": replace or None},
+    )
     with failures():
+        if sizes is not None:
+            _draw_splits(folder, sizes, n or 5, prefix or "random", held_out or 0.0, seed)
+            return
+        from latem.datasets import read_folder, redraw_seen, write_split
+
+        assert keep_unseen is not None  # checked above
+        if name is None and not replace:
+            raise ValueError(
+                f"Give the new split a name (--name), or write over {keep_unseen!r} (--replace)."
+            )
+        if val is None and held_out is None:
+            raise ValueError("Nothing would change: give --val, --held-out or both.")
         dataset = read_folder(folder)
-        numbers = [part.strip() for part in sizes.split(",")]
-        wanted: tuple[int, int, int] | str = sizes
-        if len(numbers) == 3 and all(part.isdigit() for part in numbers):
-            wanted = (int(numbers[0]), int(numbers[1]), int(numbers[2]))
-        names = [f"{prefix}{i}" for i in range(1, n + 1)]
-        taken = [name for name in names if name in dataset.splits]
-        if taken:
-            raise FileExistsError(f"The dataset already has splits {taken}; give another --prefix.")
-        for name, drawn in zip(
-            names, random_class_splits(dataset.classes.tolist(), wanted, n, seed), strict=True
-        ):
-            chosen = hold_out(dataset, drawn, held_out, seed) if held_out else drawn
-            typer.echo(write_split(folder, name, chosen))
+        drawn = redraw_seen(dataset, keep_unseen, n_val=val, held_out=held_out, seed=seed)
+        typer.echo(write_split(folder, name or keep_unseen, drawn, replace=replace))
+        typer.echo(
+            f"{len(drawn.train)} train, {len(drawn.val)} val and {len(drawn.test)} test classes, "
+            f"{len(drawn.held_out)} held-out images"
+        )
+
+
+def _check_split_options(
+    sizes: str | None,
+    keep_unseen: str | None,
+    *,
+    for_sizes: dict[str, object],
+    for_keeping: dict[str, object],
+) -> None:
+    """Refuse options of `latem data split` that do not go together."""
+    if (sizes is None) == (keep_unseen is None):
+        raise typer.BadParameter(
+            "give either --sizes, for random splits, or --keep-unseen, to change an existing one."
+        )
+    needed, others = (
+        ("--keep-unseen", for_keeping) if keep_unseen is None else ("--sizes", for_sizes)
+    )
+    odd = [option for option, value in others.items() if value is not None]
+    if odd:
+        raise typer.BadParameter(f"{', '.join(odd)} can only be given with {needed}.")
+
+
+def _draw_splits(folder: Path, sizes: str, n: int, prefix: str, held_out: float, seed: int) -> None:
+    """Random splits of a dataset, saved with it."""
+    from latem.datasets import hold_out, random_class_splits, read_folder, write_split
+
+    dataset = read_folder(folder)
+    numbers = [part.strip() for part in sizes.split(",")]
+    wanted: tuple[int, int, int] | str = sizes
+    if len(numbers) == 3 and all(part.isdigit() for part in numbers):
+        wanted = (int(numbers[0]), int(numbers[1]), int(numbers[2]))
+    names = [f"{prefix}{i}" for i in range(1, n + 1)]
+    taken = [name for name in names if name in dataset.splits]
+    if taken:
+        raise FileExistsError(f"The dataset already has splits {taken}; give another --prefix.")
+    for name, drawn in zip(
+        names, random_class_splits(dataset.classes.tolist(), wanted, n, seed), strict=True
+    ):
+        chosen = hold_out(dataset, drawn, held_out, seed) if held_out else drawn
+        typer.echo(write_split(folder, name, chosen))
 
 
 @app.command()

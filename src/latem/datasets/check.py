@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from latem.core.messages import first_few
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.folder import (
     check_twins,
+    raw_notes,
     read_features,
     read_images,
     read_split,
@@ -19,12 +21,40 @@ from latem.datasets.folder import (
     split_files,
     table_files,
 )
+from latem.datasets.learnable import (
+    label_obstacles,
+    split_obstacles,
+    split_warnings,
+    table_obstacles,
+    table_warnings,
+    without_images,
+)
+
+
+@dataclass
+class FolderReport:
+    """What there is to say about a dataset folder, one sentence each.
+
+    Attributes
+    ----------
+    problems : list of str
+        What cannot be read, or does not fit together.
+    obstacles : list of str
+        What can be read, but would be refused by training.
+    warnings : list of str
+        What works, but deserves a look.
+    """
+
+    problems: list[str] = field(default_factory=list)
+    obstacles: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 def check_folder(path: str | PathLike[str]) -> list[str]:
     """Problems of a dataset folder, one sentence each; an empty list means it is sound.
 
-    Unlike `read_folder`, which stops at the first problem, this looks at every file.
+    Unlike `read_folder`, which stops at the first problem, this looks at every file. What training
+    would refuse is a problem, too.
 
     Parameters
     ----------
@@ -34,10 +64,22 @@ def check_folder(path: str | PathLike[str]) -> list[str]:
     -------
     list of str
     """
+    report = inspect_folder(path)
+    return report.problems + report.obstacles
+
+
+def inspect_folder(path: str | PathLike[str]) -> FolderReport:
+    """Problems of a dataset folder, and warnings, which do not keep anyone from using it.
+
+    Parameters
+    ----------
+    path : path of the folder
+    """
     folder = Path(path)
     if not folder.is_dir():
-        return [f"There is no dataset folder {str(folder)!r}."]
-    problems: list[str] = []
+        return FolderReport([f"There is no dataset folder {str(folder)!r}."])
+    report = FolderReport()
+    problems = report.problems
 
     def attempt(read, *arguments):  # type: ignore[no-untyped-def]
         try:
@@ -69,18 +111,32 @@ def check_folder(path: str | PathLike[str]) -> list[str]:
         if (split := attempt(read_split, file)) is not None:
             splits[file] = split
     for file, split in splits.items():
-        problems += _split_problems(file, split, labels)
+        _look_at_split(report, file, split, labels)
+    if labels is not None and not splits:
+        report.obstacles += label_obstacles(folder / "images.csv", labels)
     described = {c for split in splits.values() for c in split.train + split.val + split.test}
     described |= set() if labels is None else set(labels.tolist())
     for file, table in tables.items():
         missing = sorted(described - set(table.names.tolist()))
         if missing:
             problems.append(f"{file} has no row for {first_few(missing)}.")
-    return problems
+        report.obstacles += table_obstacles(file, table)
+        report.warnings += [*raw_notes(file, table), *table_warnings(file, table)]
+    return report
+
+
+def _look_at_split(
+    report: FolderReport, file: Path, split: Split, labels: np.ndarray | None
+) -> None:
+    problems = _split_problems(file, split, labels)
+    report.problems += problems
+    if labels is not None and not problems:  # or they would be told twice
+        report.obstacles += split_obstacles(file, split, labels)
+        report.warnings += split_warnings(file, split, labels)
 
 
 def describe(dataset: ZeroShotDataset) -> dict:
-    """Counts and sizes of a dataset, and warnings about its splits.
+    """Counts and sizes of a dataset, and warnings about its splits and class tables.
 
     Returns
     -------
@@ -91,10 +147,15 @@ def describe(dataset: ZeroShotDataset) -> dict:
     """
     _, counts = np.unique(dataset.labels, return_counts=True)
     features = dataset.features
-    warnings = []
+    warnings: list[str] = []
+    for name, table in dataset.embeddings.items():
+        warnings += [*dataset.table_notes.get(name, ()), *table_obstacles(name, table)]
+        warnings += table_warnings(name, table)
     splits = {}
     for name, split in dataset.splits.items():
         warnings += _split_problems(Path(name), split, dataset.labels)
+        warnings += split_obstacles(name, split, dataset.labels)
+        warnings += split_warnings(name, split, dataset.labels)
         seen = split.train + split.val
         splits[name] = {
             "train": len(split.train),
@@ -132,11 +193,7 @@ def _split_problems(path: Path, split: Split, labels: np.ndarray | None) -> list
         problems.append(f"{path}: a split needs train and test classes.")
     if labels is None:
         return problems
-    pictured = set(labels.tolist())
-    for part in ("train", "val", "test"):
-        without = [name for name in getattr(split, part) if name not in pictured]
-        if without:
-            problems.append(f"{path}: {part} classes without images: {first_few(without)}.")
+    problems += without_images(path, split, labels)
     if split.held_out:
         rows = np.array(split.held_out)
         outside = rows[(rows < 0) | (rows >= len(labels))]

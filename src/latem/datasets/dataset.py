@@ -71,6 +71,8 @@ class ZeroShotDataset:
     name : str
     info : dict
         Provenance: licence, source, what the features are.
+    table_notes : dict of str to tuple of str
+        What was done to a class table when it was read, in sentences, by its name.
     """
 
     features: np.ndarray
@@ -80,6 +82,7 @@ class ZeroShotDataset:
     images: np.ndarray | None = None
     name: str = ""
     info: Mapping[str, Any] = field(default_factory=dict)
+    table_notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", np.asarray(self.labels))

@@ -6,7 +6,7 @@
       dataset.toml          name, licence, source, what the features are
       features.npy          (n_images, n_features); row i belongs to line i of images.csv
       images.csv            columns: image (path or name; may be empty), class
-      embeddings/att.csv    first column `class`, then one column per dimension
+      embeddings/att.csv    first column `class`, then one column per dimension, or raw traits
       embeddings/att.traits.json  how raw traits became these numbers; only if they did
       splits/standard.toml  train, val, test: lists of classes; optional held_out: row numbers
 """
@@ -59,14 +59,17 @@ def read_folder(path: str | PathLike[str]) -> ZeroShotDataset:
     tables = table_files(folder)
     splits = split_files(folder)
     check_twins(folder, tables)
+    embeddings = {file.stem: read_table(file) for file in tables}
+    notes = {file.stem: raw_notes(file, embeddings[file.stem]) for file in tables}
     return ZeroShotDataset(
         features=features,
         labels=labels,
-        embeddings={table.stem: read_table(table) for table in tables},
+        embeddings=embeddings,
         splits={split.stem: read_split(split) for split in splits},
         images=images,
         name=str(info.get("name", folder.name)),
         info=info,
+        table_notes={name: told for name, told in notes.items() if told},
     )
 
 
@@ -77,11 +80,24 @@ def table_files(folder: Path) -> list[Path]:
 
 
 def read_table(path: Path) -> ClassEmbeddings:
-    """Class table of a dataset folder, with the encoding of raw traits that lies beside it."""
-    table = ClassEmbeddings.read(path)
-    beside = path.with_name(f"{path.stem}{TRAITS_SUFFIX}")
+    """Class table of a dataset folder, with the encoding of raw traits that lies beside it.
+
+    A table of numbers is taken as it is. One with words or gaps is a raw table of traits, and is
+    read as `ClassEmbeddings.from_traits` does, unless an encoding says that it is encoded already.
+    """
+    beside = _encoding_beside(path)
     if not beside.is_file():
-        return table
+        try:
+            return ClassEmbeddings.read(path)
+        except ValueError:  # not all numbers: told in full by what reads it as it is
+            return ClassEmbeddings.from_traits(path)
+    try:
+        table = ClassEmbeddings.read(path)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} {beside.name} says that {path.name} holds numbers made from raw traits; if "
+            f"it holds the raw traits themselves, delete it."
+        ) from None
     try:
         encoding = TraitEncoding.from_dict(json.loads(beside.read_text(encoding="utf-8")))
         return ClassEmbeddings(
@@ -91,6 +107,21 @@ def read_table(path: Path) -> ClassEmbeddings:
         raise ValueError(
             f"{beside} is damaged ({error}); delete it, or make the dataset again."
         ) from None
+
+
+def raw_notes(path: Path, table: ClassEmbeddings) -> tuple[str, ...]:
+    """What `read_table` did to a raw table of traits, in sentences; nothing for other tables."""
+    if table.encoding is None or _encoding_beside(path).is_file():
+        return ()
+    return (
+        f"{path} holds raw traits, which are turned into numbers as --table does:",
+        *table.encoding.notes,
+    )
+
+
+def _encoding_beside(path: Path) -> Path:
+    """File that says how raw traits became the numbers of a table."""
+    return path.with_name(f"{path.stem}{TRAITS_SUFFIX}")
 
 
 def check_twins(folder: Path, files: list[Path]) -> None:

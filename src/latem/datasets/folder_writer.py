@@ -1,4 +1,4 @@
-"""Writing dataset folders: whole or not at all, and only sound ones."""
+"""Writing dataset folders: whole or not at all, and only such as can be read again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from latem.core.storage import UMASK, atomic_path, write_text
-from latem.datasets.check import check_folder
+from latem.datasets.check import inspect_folder
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.folder import TRAITS_SUFFIX
 
@@ -43,7 +43,7 @@ def write_folder(dataset: ZeroShotDataset, path: str | PathLike[str]) -> Path:
     made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         _write_parts(dataset, made, dataset.name or folder.name)
-        problems = check_folder(made)
+        problems = inspect_folder(made).problems
         if problems:
             told = " ".join(problems).replace(str(made), str(folder))
             raise ValueError(f"This dataset would not be sound: {told}")
@@ -55,10 +55,32 @@ def write_folder(dataset: ZeroShotDataset, path: str | PathLike[str]) -> Path:
     return folder
 
 
-def write_split(folder: str | PathLike[str], name: str, split: Split) -> Path:
-    """Save a split with a dataset folder, as `splits/NAME.toml`."""
+def write_split(
+    folder: str | PathLike[str], name: str, split: Split, *, replace: bool = False
+) -> Path:
+    """Save a split with a dataset folder, as `splits/NAME.toml`, atomically.
+
+    Parameters
+    ----------
+    folder : path of the dataset folder
+    name : str
+        Name of the split.
+    split : Split
+    replace : bool
+        Whether to write over a split of that name; otherwise it is refused.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
     check_name(name)
     target = Path(folder) / "splits" / f"{name}.toml"
+    if target.exists() and not replace:
+        raise FileExistsError(
+            f"The dataset already has a split {name!r}; give another name, or replace it "
+            f"(replace=True; --replace on the command line)."
+        )
     target.parent.mkdir(exist_ok=True)
     lines = []
     for part in ("train", "val", "test"):

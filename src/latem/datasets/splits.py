@@ -1,4 +1,4 @@
-"""Class-disjoint splits: random ones, and held-out rows for the generalised setting.
+"""Class-disjoint splits: random ones, other val classes, rows held out for the generalised setting.
 
 The paper averages over five splits: the published one and four drawn at random with the same
 numbers of classes (Sec. 5). Nothing but the number of classes is kept fixed.
@@ -76,6 +76,88 @@ def random_class_splits(
         train, val, test = (tuple(sorted(part)) for part in (*parts[:2], parts[2][:n_test]))
         splits.append(Split(train, val, test))
     return splits
+
+
+def draw_val(
+    classes: Sequence[Any], n_val: int, seed: int = 0
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Some classes divided at random into train and val, both sorted.
+
+    Parameters
+    ----------
+    classes : sequence of class names
+        Seen classes; their order does not matter.
+    n_val : int
+        At least one class must be left to learn from.
+    seed : int
+
+    Examples
+    --------
+    >>> train, val = draw_val(["ant", "bee", "cat"], 1)
+    >>> len(train), len(val)
+    (2, 1)
+    """
+    names = sorted(set(classes))
+    if not 0 <= n_val < max(len(names), 1):
+        raise ValueError(
+            f"The val classes are drawn from {len(names)} seen classes that have images, and one "
+            f"must be left to learn from: ask for 0 to {max(len(names) - 1, 0)}, not {n_val}."
+        )
+    order = np.random.default_rng(seed).permutation(len(names))
+    val = {names[i] for i in order[:n_val]}
+    return tuple(name for name in names if name not in val), tuple(sorted(val))
+
+
+def redraw_seen(
+    dataset: ZeroShotDataset,
+    split: str | Split = "standard",
+    *,
+    n_val: int | None = None,
+    held_out: float | None = None,
+    seed: int = 0,
+) -> Split:
+    """A split with the same unseen classes, and other val classes or held-out images.
+
+    Parameters
+    ----------
+    dataset : ZeroShotDataset
+    split : str or Split
+        Its test classes stay as they are.
+    n_val : int, optional
+        Number of val classes, drawn at random from the seen ones that have images; without it,
+        train and val classes stay as they are.
+    held_out : float, optional
+        Share of each seen class's images to keep from training, 0 for none; without it, the same
+        images are held out as before.
+    seed : int
+        Of both draws.
+
+    Returns
+    -------
+    Split
+        `write_split` saves it with a dataset folder.
+
+    Examples
+    --------
+    >>> from latem.datasets import make_latent_world
+    >>> world = make_latent_world(random_state=0)
+    >>> split = redraw_seen(world, n_val=5, held_out=0.2)
+    >>> len(split.val), split.test == world.split().test
+    (5, True)
+    """
+    if held_out is not None and not 0 <= held_out < 1:
+        raise ValueError(f"held_out must be a share from 0 to below 1, but is {held_out}.")
+    old = dataset.split(split) if isinstance(split, str) else split
+    train, val = old.train, old.val
+    if n_val is not None:
+        pictured = set(dataset.labels.tolist())
+        train, val = draw_val([c for c in train + val if c in pictured], n_val, seed)
+        bare = (c for c in old.train + old.val if c not in pictured)
+        train = tuple(sorted((*train, *bare)))
+    if held_out is None:
+        return Split(train, val, old.test, old.held_out)
+    new = Split(train, val, old.test)
+    return hold_out(dataset, new, held_out, seed) if held_out else new
 
 
 def hold_out(dataset: ZeroShotDataset, split: Split, share: float = 0.2, seed: int = 0) -> Split:

@@ -27,7 +27,8 @@ from latem.metrics.calibration import (
     risk_coverage_curve,
 )
 from latem.metrics.generalized import best_gamma, generalized_accuracy, seen_unseen_curve
-from latem.models.base import ZeroShotClassifier
+from latem.models.checks import check_is_model
+from latem.models.training_record import row_hashes
 
 
 def evaluate(
@@ -46,7 +47,8 @@ def evaluate(
     ----------
     model : a model
         If it is not fitted, it is fitted to ``dataset.training(split)``. A fitted one is used as
-        it is; it must not have learned from test classes nor from the split's held-out images.
+        it is; it must not have learned from test classes nor from the split's held-out images,
+        and is refused if its record of training images (`training_digest_`) says that it has.
     dataset : ZeroShotDataset
     split : str or Split
         A split of the dataset, by name, or another one, such as `latem.hold_out` makes.
@@ -80,8 +82,7 @@ def evaluate(
     >>> result.generalized.ausuc > 0.9
     True
     """
-    if not isinstance(model, ZeroShotClassifier):
-        raise TypeError(f"evaluate measures models of latem, not {type(model).__name__}.")
+    check_is_model(model, "evaluate")
     if isinstance(split, Split):
         dataset, split = replace(dataset, splits={"custom": split}), "custom"
     parts = _Parts(dataset, split)
@@ -230,6 +231,29 @@ class _Parts:
                 f"{owner} was fitted to other classes "
                 f"({first_few(sorted(seen ^ trained, key=str))}) than the train and val classes of "
                 f"split {self.name!r}; fit it to dataset.training({self.name!r})."
+            )
+        self._check_unused(model, self.X_test, "test images")
+        if generalized:
+            self._check_unused(model, self.dataset.features[self.held_out()], "held-out images")
+
+    def _check_unused(self, model: Any, X: np.ndarray, what: str) -> None:
+        """Refuse a model that has learned from images that it is to be measured on.
+
+        Images that are equal to one of the training part's own are left alone: such a model has
+        learned from that one.
+        """
+        learned = model.training_rows()
+        if learned is None:
+            return
+        hashes = row_hashes(X)
+        met = np.isin(hashes, learned)
+        if met.any():
+            met &= ~np.isin(hashes, row_hashes(self.dataset.training(self.name)[0]))
+        if met.any():
+            raise ValueError(
+                f"{type(model).__name__} was fitted to {met.sum()} of the {len(X)} {what} of "
+                f"split {self.name!r}, which it would be measured on; fit it to "
+                f"dataset.training({self.name!r}), which leaves them out."
             )
 
     def _learnable(self, names: tuple[Any, ...]) -> np.ndarray:

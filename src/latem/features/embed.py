@@ -28,7 +28,7 @@ from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.folder import read_folder
 from latem.datasets.folder_writer import check_name, write_folder
 from latem.datasets.picture_files import Picture, Skipped, find_pictures
-from latem.datasets.splits import hold_out
+from latem.datasets.splits import draw_val, hold_out
 from latem.embeddings.table import ClassEmbeddings, as_class_embeddings
 from latem.features.chunks import Chunks, pillow_version
 from latem.features.encoder import Encoder
@@ -279,10 +279,7 @@ def _split(
         )
         return {}
     n_val = min(round(val_share * len(seen)), len(seen) - 1)
-    order = np.random.default_rng(seed).permutation(len(seen))
-    val = {seen[i] for i in order[:n_val]}
-    train = tuple(c for c in seen if c not in val)
-    return {"standard": Split(train, tuple(sorted(val)), test)}
+    return {"standard": Split(*draw_val(seen, n_val, seed), test)}
 
 
 def _provenance(source: Path, encoder: Encoder, n_skipped: int) -> dict[str, Any]:

@@ -143,7 +143,7 @@ class TrainingCurveDisplay:
                 f"{type(model).__name__} was not learned in epochs and has no training curve; "
                 f"LatEm, SJE, ALE, DeViSE and WSABIE have one."
             )
-        model = inner_model(model)
+        model = inner_model(model, "TrainingCurveDisplay")
         return cls(model.history_, getattr(model, "best_epoch_", None))
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
@@ -196,4 +196,6 @@ class TrainingCurveDisplay:
 
 def has_training_curve(model: Any) -> bool:
     """Whether a fitted model, or what a search has chosen, was learned in epochs."""
-    return bool(getattr(inner_model(model), "history_", {}).get("mean_loss"))
+    return bool(
+        getattr(inner_model(model, "TrainingCurveDisplay"), "history_", {}).get("mean_loss")
+    )

@@ -24,6 +24,7 @@ from latem.embeddings.table_checks import as_python
 from latem.inspection.axes import plot_label
 from latem.inspection.families import Family, family_of_columns, gather
 from latem.models import model_rows
+from latem.models.checks import check_is_model
 from latem.models.table_model import TableClassifier
 
 PENALTY = "(penalty on seen classes)"  # its name among contributions
@@ -257,7 +258,7 @@ def explain_predictions(
     >>> bool(abs(why.contributions.sum() - why.lead) < 1e-9)
     True
     """
-    model = inner_model(model)
+    model = inner_model(model, "explain_predictions")
     maps = bilinear_maps(model)
     X = model.check_images(X)
     if against is not None:
@@ -335,10 +336,19 @@ def _penalised(why: Explanation, of_best: float, of_other: float) -> Explanation
     )
 
 
-def inner_model(model: Any) -> Any:
-    """The model itself, or what a search over parameters has chosen."""
+def inner_model(model: Any, user: str) -> Any:
+    """The model itself, or what a search over parameters has chosen.
+
+    Parameters
+    ----------
+    model : fitted model, or a fitted search over one, scikit-learn's included
+    user : str
+        Function that was given it, for messages.
+    """
+    inner = getattr(model, "best_estimator_", model)
+    check_is_model(inner, user)
     check_is_fitted(model)
-    return getattr(model, "best_estimator_", model)
+    return inner
 
 
 def bilinear_maps(model: Any) -> np.ndarray:

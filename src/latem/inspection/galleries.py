@@ -84,7 +84,7 @@ def galleries_of(
 def kinds_for(model: Any) -> list[str]:
     """Galleries that say something about a model: by class, by trait, by map."""
     check_is_fitted(model)
-    inner = inner_model(model)
+    inner = inner_model(model, "galleries_of")
     row = model_rows.row_of(inner)
     kinds = ["class"]
     if row is not None and row.maps is not None and has_trait_names(model):
@@ -157,7 +157,7 @@ class _Shown:
             if traits is None
             else list(traits)
         )
-        table = inner_model(self.model).class_table_
+        table = inner_model(self.model, "galleries_of").class_table_
         groups = []
         for trait in chosen:
             column = table.column_names().index(trait)
@@ -188,7 +188,7 @@ class _Shown:
 
     def by_map(self) -> dict[str, Any]:
         """The images that each map scores highest."""
-        model = with_maps(self.model)
+        model = with_maps(self.model, "galleries_of")
         overlap = map_overlap(model)
         has_traits = has_trait_names(model)
         profiles = map_profiles(model, self.X, self.classes)

@@ -83,7 +83,7 @@ def top_images(model: Any, X: Any, classes: Any = "unseen", *, n: int = 8) -> li
     >>> [len(images) for images in top_images(model, X, n=5)]
     [5, 5]
     """
-    model = with_maps(model)
+    model = with_maps(model, "top_images")
     if n < 1:
         raise ValueError(f"n must be at least 1, but is {n}.")
     X = model.check_images(X)
@@ -120,7 +120,7 @@ def map_profiles(model: Any, X: Any, classes: Any = "unseen") -> list[MapProfile
     -------
     list of MapProfile, one per map
     """
-    model = with_maps(model)
+    model = with_maps(model, "map_profiles")
     X = model.check_images(X)
     chosen = model.class_view_.candidates(classes)
     n_maps, _, n_dimensions = model.maps_.shape
@@ -160,15 +160,15 @@ def map_profiles(model: Any, X: Any, classes: Any = "unseen") -> list[MapProfile
 
 def map_overlap(model: Any) -> np.ndarray:
     """Cosines between the maps, of shape (n_maps, n_maps): 1 where two maps point the same way."""
-    maps = with_maps(model).maps_
+    maps = with_maps(model, "map_overlap").maps_
     flat = maps.reshape(len(maps), -1).astype(np.float64)
     flat = unit_rows(flat)
     return flat @ flat.T
 
 
-def with_maps(model: Any) -> RankingModel:
+def with_maps(model: Any, user: str) -> RankingModel:
     """A fitted model that has maps, or what a search over one has chosen."""
-    model = inner_model(model)
+    model = inner_model(model, user)
     if not isinstance(model, RankingModel):
         raise TypeError(f"Only models with maps have images per map, not {type(model).__name__}.")
     check_is_fitted(model)

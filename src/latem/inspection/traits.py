@@ -55,7 +55,7 @@ def trait_scores(model: Any, X: Any, classes: Any = "unseen") -> pd.DataFrame:
     >>> trait_scores(model, X).shape == (len(X), world.embeddings["att"].n_dimensions)
     True
     """
-    model = inner_model(model)
+    model = inner_model(model, "trait_scores")
     maps = bilinear_maps(model)
     X = model.check_images(X)
     view = model.class_view_
@@ -93,7 +93,7 @@ def trait_agreement(model: Any, scores: pd.DataFrame, y: Any) -> pd.Series:
         Correlation of each trait's scores with the values in the class table, best first. Traits
         that are the same in all these classes, or in all images, are left out.
     """
-    table = inner_model(model).class_table_
+    table = inner_model(model, "trait_scores").class_table_
     values = table.vectors[table.positions(y)]  # (n_samples, n_traits)
     found = {}
     for a, name in enumerate(scores.columns):
@@ -121,7 +121,7 @@ def distinct_traits(model: Any, agreement: pd.Series, classes: Any, n: int) -> l
         A trait is passed over if its values for the classes correlate by more than 0.8, either
         way, with those of a better one.
     """
-    table = inner_model(model).class_table_
+    table = inner_model(model, "trait_scores").class_table_
     columns = {name: a for a, name in enumerate(table.column_names())}
     values = table.vectors[table.positions(classes)]
     chosen: list[str] = []
@@ -137,13 +137,13 @@ def distinct_traits(model: Any, agreement: pd.Series, classes: Any, n: int) -> l
 
 def has_trait_names(model: Any) -> bool:
     """Whether the columns of a model's class table are called something, not just numbered."""
-    columns = inner_model(model).class_table_.columns
+    columns = inner_model(model, "trait_scores").class_table_.columns
     return columns is not None and not all(_NUMBERED.fullmatch(name) for name in columns)
 
 
 def check_traits(model: Any, traits: list[str]) -> None:
     """Refuse traits that the model's class table does not have."""
-    table = inner_model(model).class_table_
+    table = inner_model(model, "trait_scores").class_table_
     if not has_trait_names(model):
         raise ValueError(
             f"The class table {table.name!r} has no names of traits, only numbered columns; show "

@@ -23,10 +23,11 @@ from latem.metrics import mean_class_accuracy
 from latem.models import model_rows
 from latem.models.answering import AnsweringMixin
 from latem.models.frames import FrameMixin
+from latem.models.training_record import TrainingRecord
 
 
 class ZeroShotClassifier(
-    AnsweringMixin, FrameMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta
+    AnsweringMixin, FrameMixin, TrainingRecord, ClassifierMixin, BaseEstimator, metaclass=ABCMeta
 ):
     """Base of all models: what can be asked of every one of them.
 
@@ -38,6 +39,8 @@ class ZeroShotClassifier(
         Spec of the encoder whose features the model was fitted to, where it is known: then the
         model can name pictures. It is taken from a dataset's features, stays through `clone`,
         further fits to features of the same width, pickling and files, and can be set by hand.
+    training_digest_ : str or None
+        Digest of the images the model was fitted to; see `TrainingRecord`.
     temperature_ : float
         Of `predict_proba`; only after `calibrate`.
     rejection_threshold_ : float

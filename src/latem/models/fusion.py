@@ -17,9 +17,11 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, column_or_1d
 from latem.core.validation import Composition, check_params, validated
 from latem.metrics import mean_class_accuracy
 from latem.models.base import ZeroShotClassifier, forget_learned
+from latem.models.checks import check_is_model
 from latem.models.class_view import is_class_table, meant_names, tables_among
 from latem.models.files import unpack
 from latem.models.scoring import best_k
+from latem.models.training_record import joint_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -35,7 +37,7 @@ class LateFusion(ZeroShotClassifier, Composition):
     members : list of (str, model)
         Models with different names, such as ``[("att", LatEm(att)), ("glo", LatEm(glo))]``.
     weights : sequence of float or None
-        One per member, not negative; None gives all the same weight.
+        One per member, not negative; None gives all the same weight. `choose_weights` sets them.
     standardize : bool
         Whether to divide each member's scores by their standard deviation over the training
         images and seen classes, so that members on different scales count equally.
@@ -106,6 +108,7 @@ class LateFusion(ZeroShotClassifier, Composition):
                 raise TypeError(
                     f"Members of LateFusion must be pairs (name, model), not {member!r}."
                 )
+            check_is_model(member[1], "LateFusion")
         names = [name for name, _ in self.members]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"LateFusion needs members with different names, but got {names}.")
@@ -162,7 +165,9 @@ class LateFusion(ZeroShotClassifier, Composition):
         """Choose the weights on held-out classes, by mean per-class accuracy.
 
         All weights that are multiples of ``1 / steps`` and add up to one are tried; of equally
-        good ones the most even is kept.
+        good ones the most even is kept. They become the parameter `weights`: clones and further
+        fits go by them, such as a fit to all seen classes, the held-out ones included. Undo it with
+        ``set_params(weights=None)``.
 
         Parameters
         ----------
@@ -194,7 +199,8 @@ class LateFusion(ZeroShotClassifier, Composition):
         ]
         best = max(accuracy)
         equals = [w for w, a in zip(grid, accuracy, strict=True) if a == best]
-        self.weights_ = min(equals, key=lambda w: float(np.square(w).sum()))
+        self.weights = min(equals, key=lambda w: float(np.square(w).sum())).tolist()
+        self.weights_ = self._check_weights()
         self.forget_calibration()
         return self
 
@@ -274,6 +280,10 @@ class LateFusion(ZeroShotClassifier, Composition):
         twin.encoder_ = self.encoder_
         return twin
 
+    def training_rows(self) -> np.ndarray | None:
+        """Hashes of the images that any member has learned from; None if one does not know."""
+        return joint_rows(self.models_) if hasattr(self, "models_") else None
+
     def _check_weights(self) -> np.ndarray:
         n = len(self.members)
         weights = np.ones(n) if self.weights is None else np.asarray(self.weights, dtype=float)
@@ -311,10 +321,12 @@ class LateFusion(ZeroShotClassifier, Composition):
             members.append((member["name"], unpack(part, member["content"])))
         fusion = cls(members, **meta["params"])
         check_params(fusion)
-        shape = fusion._check_weights().shape
+        given = fusion._check_weights()
         for name in ("weights", "scales"):
-            if tensors[name].shape != shape or not np.isfinite(tensors[name]).all():
-                raise ValueError(f"{name} of shape {tensors[name].shape}, not {shape}")
+            if tensors[name].shape != given.shape or not np.isfinite(tensors[name]).all():
+                raise ValueError(f"{name} of shape {tensors[name].shape}, not {given.shape}")
+        if not np.allclose(given, tensors["weights"]):  # chosen, in a file of earlier versions
+            fusion.weights = tensors["weights"].tolist()
         fusion.weights_, fusion.scales_ = tensors["weights"], tensors["scales"]
         fusion.models_ = [model for _, model in members]
         fusion.classes_ = fusion.models_[0].classes_

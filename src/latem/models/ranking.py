@@ -267,6 +267,7 @@ class RankingModel(MapModel):
 
     def _keep(self, maps: np.ndarray, images: TrainingImages, progress: Progress) -> None:
         """Take over what a training has learned."""
+        self.record_training(images.X, more=hasattr(self, "maps_"))
         self.class_view_ = self._view_by(maps, images)
         self.maps_ = read_only(maps)
         self.n_iter_ = progress.epoch

@@ -232,6 +232,7 @@ class TableClassifier(InputChecks):
             "table.vectors": table.vectors,
             "scaling.shift": self.scaler_.shift,
             "scaling.scale": self.scaler_.scale,
+            **self.pack_training(),
         }
         return tensors, meta
 
@@ -274,6 +275,7 @@ class TableClassifier(InputChecks):
             model.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
         model._restore(tensors, meta["record"])
         model.unpack_knowledge(tensors, meta)
+        model.unpack_training(tensors)
         return model
 
     def _check_tensor(
@@ -297,6 +299,7 @@ class TableClassifier(InputChecks):
         forget_learned(self)
         X, y = self.check_training_images(X, y)
         self.prepare(X, y)
+        self.record_training(X)
         return X, self.class_codes(y)
 
     def prepare(self, X: np.ndarray, y: np.ndarray, classes: Any = None) -> None:

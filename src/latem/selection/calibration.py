@@ -32,6 +32,7 @@ from latem.metrics.generalized import GeneralizedScores, best_gamma, generalized
 from latem.metrics.open_set import Kinship, Outsiders, rival_energy
 from latem.models.acceptance import Acceptance, ahead_of_rivals
 from latem.models.base import ZeroShotClassifier
+from latem.models.checks import check_is_model
 from latem.models.folds import class_folds
 
 FALSE_ACCEPT_RATE = 0.05
@@ -116,6 +117,7 @@ def calibrate_answers(
     >>> report.probabilities.log_loss_after < report.probabilities.log_loss_before
     True
     """
+    check_is_model(model, "calibrate_answers")
     check_is_fitted(model)
     check_rate(false_accept_rate)
     if not 0 < share < 1:
@@ -190,7 +192,9 @@ class HeldOutTwin:
         rest = np.flatnonzero(~out)
         kept_aside = _kept_aside(y[rest], share, seed)
         learned, aside = rest[~kept_aside], rest[kept_aside]
-        twin = model.twin(seed).fit(X[learned], y[learned])
+        twin = model.twin(seed)
+        twin.records_training = False
+        twin.fit(X[learned], y[learned])
         self.seen = twin.classes_
         self.y_out, self.y_aside = y[out], y[aside]
         self.held_out = np.unique(self.y_out)

@@ -22,6 +22,7 @@ from latem.core.storage import FileFormatError
 from latem.core.threads import resolve_threads, single_threaded_blas
 from latem.core.validation import HasMethods, Interval, check_params, validated
 from latem.models.base import ZeroShotClassifier, forget_learned, plain_params
+from latem.models.checks import check_is_model
 from latem.models.files import unpack
 from latem.models.folds import class_folds, image_folds
 from latem.models.ranking import RankingModel
@@ -90,6 +91,7 @@ class Search(ZeroShotClassifier):
         grid = self._checked_grid()
         if self.encoder_ is not None:
             model.encoder_ = self.encoder_
+        model.records_training &= self.records_training
         X, y = model.check_training_images(X, y)
         model.check_classes(y)
         folds = self._folds(model, X, y)
@@ -149,6 +151,7 @@ class Search(ZeroShotClassifier):
 
         def run(params: dict[str, Any], fold: FoldData) -> list[float]:
             candidate = clone(model).set_params(**params, n_threads=1)
+            candidate.records_training = False
             scores = fold_scores(candidate, epochs, fold)
             done()
             return scores
@@ -226,6 +229,10 @@ class Search(ZeroShotClassifier):
     def _best(self, X: Any, k: int, classes: Any) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)
         return self.best_estimator_.top_k(X, k, classes, return_scores=True)
+
+    def training_rows(self) -> np.ndarray | None:
+        """Hashes of the images that the chosen model has learned from."""
+        return self.best_estimator_.training_rows() if hasattr(self, "best_estimator_") else None
 
     def twin(self, seed: int) -> Any:
         """Unfitted model with the parameters that were chosen."""
@@ -362,6 +369,7 @@ class HeldOutSearch(Search):
 
     def unfitted_model(self) -> TableClassifier:
         """Unfitted model whose parameters are to be chosen."""
+        check_is_model(self.model, "HeldOutSearch")
         if not isinstance(self.model, TableClassifier):
             raise TypeError(
                 f"HeldOutSearch chooses parameters of models with one class table, not of "

@@ -26,6 +26,7 @@ import numpy as np
 from latem.core.storage import atomic_path, check_target, library_versions, only_one
 from latem.models.answering import BATCH, Asked
 from latem.models.answers import COLUMNS, DOUBTFUL, NONE, Answer
+from latem.models.checks import check_is_model
 from latem.workflows.name_pictures import answered
 
 FORMATS = (".csv", ".jsonl", ".parquet")
@@ -84,6 +85,7 @@ def name_in_bulk(
     """
     out = Path(out)
     check_bulk_target(out, explain=explain)
+    check_is_model(model, "name_in_bulk")
     asked = Asked(model, classes, top, seen_penalty, false_accept_rate)
     work = out.with_name(f".{out.name}.answers")
     work.mkdir(exist_ok=True)

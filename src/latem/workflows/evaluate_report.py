@@ -322,7 +322,7 @@ def _training(model: Any) -> dict[str, Any] | None:
 
 def _learned(model: Any, answers: Scored) -> Learned:
     """What the model has learned from; a fusion has several class tables, and none is taken."""
-    inner = inner_model(model)
+    inner = inner_model(model, "report_evaluation")
     table = getattr(inner, "class_table_", None)
     return Learned(
         n_classes=len(model.classes_),
@@ -333,7 +333,7 @@ def _learned(model: Any, answers: Scored) -> Learned:
 
 def _settings(model: Any, result: Evaluation) -> dict[str, Any]:
     """How the numbers came about."""
-    params = inner_model(model).get_params(deep=False)
+    params = inner_model(model, "report_evaluation").get_params(deep=False)
     plain = {
         name: value
         for name, value in params.items()

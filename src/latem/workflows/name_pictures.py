@@ -10,6 +10,7 @@ from latem.inspection.explain import explain_predictions
 from latem.models.answering import Asked
 from latem.models.answers import Answer, Answers
 from latem.models.base import ZeroShotClassifier
+from latem.models.checks import check_is_model
 
 
 def name_pictures(
@@ -43,6 +44,7 @@ def name_pictures(
     -------
     Answers
     """
+    check_is_model(model, "name_pictures")
     asked = Asked(model, classes, top, seen_penalty, false_accept_rate)
     found: list[Answer] = []
     for answers in answered(asked, pictures, explain=explain, encoder_options=encoder_options):

@@ -17,6 +17,7 @@ import numpy as np
 from latem.core.messages import first_few
 from latem.datasets.dataset import ZeroShotDataset
 from latem.datasets.folder import read_folder
+from latem.datasets.learnable import learning_notes
 from latem.metrics.calibration import CalibrationReport, check_rate, class_codes
 from latem.models import model_rows
 from latem.models.answers import VERDICTS
@@ -196,7 +197,7 @@ def train_model(
     if not dataset.splits:
         split = None
     embedding = _checked_embedding(dataset, embedding, split)
-    notes: list[str] = []
+    notes = learning_notes(dataset, split, embedding)
     if split is None:
         notes.append("All images are learned from: none are left to test unseen classes on.")
     X, y, held_out = _learning_part(dataset, split)
