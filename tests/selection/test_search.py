@@ -11,7 +11,7 @@ from latem.models.folds import class_folds
 from latem.selection import GRIDS
 from latem.selection.results import as_tried
 
-QUICK = {"n_maps": (1, 2), "learning_rate": (0.1,), "n_epochs": 10}
+QUICK = {"preset": "paper", "n_maps": (1, 2), "learning_rate": (0.1,), "n_epochs": 10}
 
 
 @parametrize_with_checks(
@@ -28,7 +28,9 @@ def world():
 
 
 def test_the_right_number_of_maps_is_found(world):
-    search = LatEmCV(world.embeddings["att"], n_maps=(1, 2), learning_rate=(0.001, 0.1), cv=3)
+    search = LatEmCV(
+        world.embeddings["att"], preset="paper", n_maps=(1, 2), learning_rate=(0.001, 0.1), cv=3
+    )
     search.set_params(n_epochs=(10, 40), random_state=0).fit(*world.training())
     assert search.best_params_["n_maps"] == 2
     assert search.best_params_["learning_rate"] == 0.1

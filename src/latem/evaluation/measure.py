@@ -2,9 +2,10 @@
 
 Always: how well unseen classes are named among themselves. On request the generalised setting, with
 and without calibrated stacking, and the quality of the probabilities. What these need chosen, γ and
-the temperature, is chosen on held-out classes: a *twin* of the model is fitted to the train classes
-alone, the val classes play the unseen ones, and images of the train classes that are set aside
-play the seen ones. Neither the test classes nor the split's held-out images have a say.
+the temperature, is what the model knows from its training (`latem.train`), or is chosen on held-out
+classes: a *twin* of the model is fitted to the train classes alone, the val classes play the unseen
+ones, and images of the train classes that are set aside play the seen ones. Neither the test
+classes nor the split's held-out images have a say.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from latem.metrics import per_class_accuracy, top_k_accuracy
 from latem.metrics.calibration import (
     CalibrationReport,
     class_codes,
-    fit_temperature,
     risk_coverage_curve,
 )
-from latem.metrics.generalized import best_gamma, generalized_accuracy, seen_unseen_curve
+from latem.metrics.generalized import generalized_accuracy, seen_unseen_curve
 from latem.models.checks import check_is_model
 from latem.models.training_record import row_hashes
+from latem.selection.calibration import HeldOutTwin
 
 
 def evaluate(
@@ -56,9 +57,8 @@ def evaluate(
         Whether to measure the generalised setting too. The split must have held-out images of
         seen classes, and val classes to choose γ on.
     calibrate : bool
-        Whether to fit the temperature of the model's probabilities and to measure them before
-        and after. The split must have val classes. The temperature stays in the model; a
-        threshold that `choose_rejection` chose before does not.
+        Whether to measure the model's probabilities, before and after its temperature. The split
+        must have val classes. A model without a temperature gets one fitted to them, and keeps it.
     share : float
         Share of each train class's images that are set aside when γ is chosen.
     seed : int
@@ -119,13 +119,18 @@ def evaluate(
     )
     if not (generalized or calibrate):
         return result
-    twin = _Twin(model, parts, share, seed)
+    known = {name: getattr(model, f"{name}_", None) for name in ("seen_penalty", "temperature")}
+    if calibrate or known["seen_penalty"] is None:
+        twin = _twin(model, parts, share, seed)
     if generalized:
-        result = replace(result, generalized=_measure_generalized(model, parts, twin.gamma()))
+        gamma = known["seen_penalty"]
+        gamma = twin.penalty() if gamma is None else gamma
+        result = replace(result, generalized=_measure_generalized(model, parts, gamma))
     if calibrate:
-        val = twin.calibration()
-        model.forget_calibration()
-        model.temperature_ = val.temperature
+        if known["temperature"] is None:
+            model.forget_calibration()
+            model.temperature_ = twin.temperature()
+        val = CalibrationReport.of(twin.of_held_out, twin.codes(), model.temperature_)
         codes = class_codes(y, parts.test)
         result = replace(
             result,
@@ -267,39 +272,10 @@ class _Parts:
         return np.intersect1d(self.dataset.rows(seen), self.split.held_out).astype(np.intp)
 
 
-class _Twin:
+def _twin(model: Any, parts: _Parts, share: float, seed: int) -> HeldOutTwin:
     """A copy of the model that has never seen the val classes."""
-
-    def __init__(self, model: Any, parts: _Parts, share: float, seed: int):
-        X, y = parts.dataset.training(parts.name, val=False)
-        aside = _kept_aside(y, share, seed)
-        self.model = model.twin(seed).fit(X[~aside], y[~aside])
-        self.X_aside, self.y_aside = X[aside], y[aside]
-        self.X_val, self.y_val = parts.dataset.validation(parts.name)
-        self.val = np.array([n for n in parts.split.val if n in set(self.y_val.tolist())])
-
-    def gamma(self) -> float:
-        seen = self.model.classes_
-        classes = np.concatenate([seen, self.val])
-        X = np.concatenate([self.X_aside, self.X_val])
-        y = np.concatenate([self.y_aside, self.y_val])
-        return best_gamma(self.model.decision_function(X, classes), y, classes, seen)
-
-    def calibration(self) -> CalibrationReport:
-        scores = self.model.decision_function(self.X_val, self.val)
-        codes = class_codes(self.y_val, self.val)
-        return CalibrationReport.of(scores, codes, fit_temperature(scores, codes))
-
-
-def _kept_aside(y: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """Which images to set aside: a share of each class, at least one if it has several."""
-    rng = np.random.default_rng(seed)
-    aside = np.zeros(len(y), bool)
-    for name in np.unique(y):
-        rows = np.flatnonzero(y == name)
-        count = min(max(round(share * len(rows)), 1), len(rows) - 1)
-        aside[rng.permutation(rows)[:count]] = True
-    return aside
+    X, y = parts.dataset.training(parts.name)
+    return HeldOutTwin(model, X, y, np.isin(y, parts.split.val), share=share, seed=seed)
 
 
 def _measure_generalized(model: Any, parts: _Parts, gamma: float) -> GeneralizedEvaluation:

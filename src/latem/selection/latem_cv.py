@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -38,22 +38,24 @@ class LatEmCV(Search):
     Parameters
     ----------
     class_embeddings : ClassEmbeddings, DataFrame, dict, (names, array), path or None
-    preset : {"paper", "tuned"}
-        "paper" trains as the paper does. "tuned" is what named unseen classes best on the
-        benchmarks in `docs/accuracy.md`: centred features of unit length, centred and balanced
-        class vectors, maps that start from ESZSL's, the hardest of ten rivals, averaged maps. It
-        chooses ESZSL's two penalties by the closed form alone before the rest, and sets
-        `feature_scaling` and `init_scale` itself.
+    preset : {"tuned", "paper"}
+        "tuned" is what named unseen classes best on the benchmarks in `docs/accuracy.md`: centred
+        features of unit length, centred and balanced class vectors, maps that start from ESZSL's,
+        the hardest of ten rivals, averaged maps. It chooses ESZSL's two penalties by the closed
+        form alone before the rest. "paper" trains as the paper does.
     n_maps : sequence of int or None
-        Numbers of maps to try. None: 2, 4, 6, 8 and 10 in "paper", 1 in "tuned".
+        Numbers of maps to try. None: 1 in "tuned"; 2, 4, 6, 8 and 10 in "paper".
     learning_rate : sequence of float or None
-        Step sizes to try. None: 0.001, 0.01 and 0.1 in "paper", 0.03 in "tuned".
+        Step sizes to try. None: 0.03 in "tuned"; 0.001, 0.01 and 0.1 in "paper".
     n_epochs : int, sequence of int or None
-        Passes over the images; several are tried within one training. None: 150 in "paper", 2
-        and 6 in "tuned".
+        Passes over the images; several are tried within one training. None: 2 and 6 in "tuned",
+        150 in "paper".
     cv, n_threads, verbose
         As for `HeldOutSearch`.
-    margin, feature_scaling, normalize_classes, init_scale, dtype
+    feature_scaling, init_scale
+        As for `LatEm`; "preset" and None are what the preset takes: "l2-centered" and 0 (0.1 with
+        several maps) in "tuned", "zmax" and 1 in "paper".
+    margin, normalize_classes, dtype
         As for `LatEm`.
     random_state : int, RandomState or None
         How classes are assigned to the folds, and the seed of every training.
@@ -70,8 +72,8 @@ class LatEmCV(Search):
     >>> from latem import LatEmCV, make_latent_world
     >>> world = make_latent_world(random_state=0)
     >>> search = LatEmCV(
-    ...     world.embeddings["att"], n_maps=(1, 2), learning_rate=(0.1,), n_epochs=30,
-    ...     cv=world.split().val, random_state=0,
+    ...     world.embeddings["att"], preset="paper", n_maps=(1, 2), learning_rate=(0.1,),
+    ...     n_epochs=30, cv=world.split().val, random_state=0,
     ... )
     >>> search.fit(*world.training()).best_params_["n_maps"]
     2
@@ -84,6 +86,11 @@ class LatEmCV(Search):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{name: rule for name, rule in LatEm._parameter_constraints.items() if name in _SHARED},
         "preset": [StrOptions({"paper", "tuned"})],
+        "feature_scaling": [
+            *LatEm._parameter_constraints["feature_scaling"],
+            StrOptions({"preset"}),
+        ],
+        "init_scale": [*LatEm._parameter_constraints["init_scale"], None],
         "n_maps": ["array-like", None],
         "learning_rate": ["array-like", None],
         "n_epochs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
@@ -94,15 +101,15 @@ class LatEmCV(Search):
         self,
         class_embeddings: Any = None,
         *,
-        preset: str = "paper",
+        preset: str = "tuned",
         n_maps: Sequence[int] | None = None,
         learning_rate: Sequence[float] | None = None,
         n_epochs: int | Sequence[int] | None = None,
         cv: int | Sequence[Any] = 5,
         margin: float = 1.0,
-        feature_scaling: Scaling | None = "zmax",
+        feature_scaling: Scaling | Literal["preset"] | None = "preset",
         normalize_classes: bool = True,
-        init_scale: float = 1.0,
+        init_scale: float | None = None,
         n_threads: int | None = None,
         dtype: str = "float32",
         verbose: bool = False,
@@ -125,14 +132,15 @@ class LatEmCV(Search):
 
     def unfitted_model(self) -> TableClassifier:
         """Unfitted LatEm whose parameters are to be chosen."""
-        given = (
-            *("margin", "feature_scaling", "normalize_classes", "init_scale", "dtype"),
-            "n_threads",
-        )
+        given = ("margin", "normalize_classes", "dtype", "n_threads")
         params = {name: getattr(self, name) for name in given}
         if self.preset == "tuned":
             several = any(n != 1 for n in self.tried_values()["n_maps"])
             params |= {**self.tuned, "init_scale": _NOISE if several else 0.0}
+        if self.feature_scaling != "preset":
+            params["feature_scaling"] = self.feature_scaling
+        if self.init_scale is not None:
+            params["init_scale"] = self.init_scale
         return LatEm(self.class_embeddings, random_state=self._seed(), **params)
 
     def _seed(self) -> int | None:
@@ -185,6 +193,10 @@ class LatEmCV(Search):
     def _rebuild(cls, params: dict[str, Any], best: TableClassifier) -> LatEmCV:
         if params["class_embeddings"] == "stored":
             params["class_embeddings"] = best.class_table_
+        params.setdefault("preset", "paper")  # files of before there were presets
+        if params["preset"] == "tuned" and params["feature_scaling"] != best.feature_scaling:
+            # files of before these two could be given beside it
+            params |= {"feature_scaling": "preset", "init_scale": None}
         return cls(**params)
 
 
