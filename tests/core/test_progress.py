@@ -101,7 +101,7 @@ def test_a_terminal_gets_a_bar_and_a_dumb_one_does_not(clock, monkeypatch):
         monkeypatch.setattr("sys.stderr", stream := Terminal())
         run(clock, 2, 20, total=2)
         assert ("2/2" in stream.getvalue()) == bar
-        assert ("choosing: 1 of 2 trainings, 0:20 left\n" == stream.getvalue()) != bar
+        assert (stream.getvalue() == "choosing: 1 of 2 trainings, 0:20 left\n") != bar
 
 
 def test_colours_that_are_asked_for_bring_no_bar_into_a_file(clock, capsys, monkeypatch):

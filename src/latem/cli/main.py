@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from latem.cli.common import Group, end_politely, example, show_log
 from latem.cli.data import app as data_app
 from latem.cli.demo import demo
 from latem.cli.embed import app as embed_app
@@ -20,6 +21,7 @@ from latem.cli.train import train
 
 app = typer.Typer(
     name="latem",
+    cls=Group,
     help="Name classes you have no pictures of.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -27,13 +29,15 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(embed_app, name="embed")
-app.command()(demo)
-app.command()(train)
-app.command()(predict)
-app.command()(name)
-app.command("evaluate")(evaluate_command)
-app.command()(reproduce)
-app.command()(gallery)
+app.command(**example("demo --out emoji"))(demo)
+app.command(**example("train birds --embedding att --out birds.safetensors"))(train)
+app.command(**example("predict birds.safetensors photos --classes all"))(predict)
+app.command(**example("name photos --names 'okapi, tapir, zebra' --hint animal"))(name)
+app.command("evaluate", **example("evaluate birds.safetensors birds --generalized"))(
+    evaluate_command
+)
+app.command(**example("reproduce table2 --data datasets --out results"))(reproduce)
+app.command(**example("gallery birds.safetensors birds --out birds-gallery"))(gallery)
 
 
 def main() -> None:
@@ -41,6 +45,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    end_politely()
     app()
 
 
@@ -58,5 +63,18 @@ def _main(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            metavar="",
+            show_default=False,
+            help="Say what is read, written and chosen; twice for details. Comes before the "
+            "command: latem -v train …",
+        ),
+    ] = 0,
 ) -> None:
     """Name classes you have no pictures of."""
+    show_log(verbose)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
 import sys
 from os import PathLike
 from pathlib import Path
@@ -30,6 +31,8 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+_log = logging.getLogger(__name__)
 TRAITS_SUFFIX = ".traits.json"  # how raw traits became the numbers of a table
 
 
@@ -58,7 +61,7 @@ def read_folder(path: str | PathLike[str]) -> ZeroShotDataset:
     tables = table_files(folder)
     splits = split_files(folder)
     check_twins(folder, tables)
-    return ZeroShotDataset(
+    dataset = ZeroShotDataset(
         features=features,
         labels=labels,
         embeddings={table.stem: read_table(table) for table in tables},
@@ -67,6 +70,8 @@ def read_folder(path: str | PathLike[str]) -> ZeroShotDataset:
         name=str(info.get("name", folder.name)),
         info=info,
     )
+    _log.info("read the dataset folder %s: %r", folder, dataset)
+    return dataset
 
 
 def table_files(folder: Path) -> list[Path]:

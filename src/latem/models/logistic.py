@@ -18,6 +18,7 @@ are then no farther from the optimum than the gradient is long.
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +30,7 @@ from sklearn.exceptions import ConvergenceWarning
 from latem.core.threads import run_all, single_threaded_blas
 
 TOLERANCE = 1e-5
+_log = logging.getLogger(__name__)
 _BLOCK = 64  # regressions side by side
 _MEMORY = 20  # earlier steps that L-BFGS remembers
 _FLATTER = 0.1  # a line search ends where the slope is this share of what it was
@@ -119,6 +121,7 @@ def fit_binary(
 
     run_all(learn, range(0, n_targets, _BLOCK), n_threads)
     _warn(counts, max_iter)
+    _log.debug("%d regressions learned in up to %d iterations", n_targets, counts.max(initial=0))
     with single_threaded_blas():
         return *axes.back(parameters), int(counts.max(initial=0))
 
@@ -160,6 +163,7 @@ def fit_softmax(
         problem = _Problem(axes, wanted, C, separate=False)
         parameters, counts = _solve(problem, max_iter, done)
         _warn(counts, max_iter)
+        _log.debug("%d classes learned in %d iterations", n_classes, counts[0])
         coefficients, intercepts = axes.back(parameters)
         # a number added to all of them changes nothing; theirs is the mean 0
         return coefficients, intercepts - intercepts.mean(), int(counts[0])
