@@ -4,12 +4,15 @@ Learns which images fit which class descriptions, so that it can name classes it
 an image of. Implements *Latent Embeddings for Zero-shot Classification* (Xian et al., CVPR 2016).
 """
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from latem.core.version import __version__
 from latem.models.model_rows import ModelRow, own_rows, register
 from latem.models.registry import MODELS
+
+logging.getLogger("latem").addHandler(logging.NullHandler())  # heard only by those who listen
 
 if TYPE_CHECKING:
     from latem.core.storage import FileFormatError

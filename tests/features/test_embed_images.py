@@ -286,7 +286,7 @@ def test_an_interruption_on_the_command_line(pictures, monkeypatch):
         patch.setattr(EfficientNetLite0, "encode_batch", interrupt)
         result, out = embed(pictures)
     assert result.exit_code == 130
-    assert "The same command continues" in result.output
+    assert "the same command continues" in result.output
     assert not out.exists()
     assert embed(pictures)[0].exit_code == 0
 

@@ -10,24 +10,31 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from latem.cli.common import failures
+from latem.cli.common import CONTINUES, NOTHING_WRITTEN, Group, example, failures
 from latem.core.progress import progress_bar
 from latem.core.text_files import read_lines
 
 if TYPE_CHECKING:
     from latem.datasets import ZeroShotDataset
 
-app = typer.Typer(help="Look at, check, convert, split and fetch datasets.", no_args_is_help=True)
+app = typer.Typer(
+    cls=Group, help="Look at, check, convert, split and fetch datasets.", no_args_is_help=True
+)
 
 Folder = Annotated[Path, typer.Argument(help="A dataset folder.")]
 Out = Annotated[Path, typer.Option(help="The new dataset folder.")]
 TableOption = Annotated[
-    list[str], typer.Option("--table", help="A class table, as NAME=FILE or FILE; repeatable.")
+    list[str],
+    typer.Option(
+        "--table", metavar="NAME=FILE", help="A class table, as NAME=FILE or FILE; repeatable."
+    ),
 ]
 OrderOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--order", help="Ordered categories of a raw trait: 'size=small<medium<large'; repeatable."
+        "--order",
+        metavar="COLUMN=ORDER",
+        help="Ordered categories of a raw trait: 'size=small<medium<large'; repeatable.",
     ),
 ]
 UnseenOption = Annotated[
@@ -35,7 +42,7 @@ UnseenOption = Annotated[
 ]
 
 
-@app.command()
+@app.command(**example("data check birds"))
 def check(folder: Folder) -> None:
     """Say what is wrong with a dataset folder, line by line.
 
@@ -44,7 +51,8 @@ def check(folder: Folder) -> None:
     """
     from latem.datasets.check import inspect_folder
 
-    report = inspect_folder(folder)
+    with failures():
+        report = inspect_folder(folder)
     wrong = report.problems + report.obstacles
     for problem in wrong:
         typer.echo(problem)
@@ -55,7 +63,7 @@ def check(folder: Folder) -> None:
     typer.echo(f"{folder} is sound{', but see the warnings' if report.warnings else ''}.")
 
 
-@app.command()
+@app.command(**example("data info birds --json"))
 def info(
     folder: Folder,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -88,7 +96,7 @@ def info(
 
 
 convert = typer.Typer(
-    help="Make a dataset folder from files in other formats.", no_args_is_help=True
+    cls=Group, help="Make a dataset folder from files in other formats.", no_args_is_help=True
 )
 app.add_typer(convert, name="convert")
 
@@ -141,7 +149,7 @@ def unseen_of(path: Path | None) -> list[str]:
     return read_lines(path, "unseen classes")
 
 
-@convert.command()
+@convert.command(**example("data convert gbu CUB/res101.mat CUB/att_splits.mat --out birds"))
 def gbu(
     features: Annotated[Path, typer.Argument(help="res101.mat")],
     splits: Annotated[Path, typer.Argument(help="att_splits.mat")],
@@ -154,11 +162,11 @@ def gbu(
     """The pair of MATLAB files of "The Good, the Bad and the Ugly"."""
     from latem.datasets.matlab import from_gbu
 
-    with failures():
+    with failures(NOTHING_WRITTEN):
         _write(from_gbu(features, splits, standard=standard, name=name), out)
 
 
-@convert.command()
+@convert.command(**example("data convert release data_CUB.mat --out birds"))
 def release(
     file: Annotated[Path, typer.Argument(help="data_*.mat")],
     out: Out,
@@ -167,11 +175,11 @@ def release(
     """A data_*.mat file of the LatEm authors' release."""
     from latem.datasets.matlab import from_release
 
-    with failures():
+    with failures(NOTHING_WRITTEN):
         _write(from_release(file, name=name), out)
 
 
-@convert.command()
+@convert.command(**example("data convert npz birds.npz --table att=traits.csv --out birds"))
 def npz(
     file: Annotated[Path, typer.Argument(help="NPZ file with arrays features and labels.")],
     out: Out,
@@ -183,14 +191,17 @@ def npz(
     """An NPZ file, with class tables beside it."""
     from latem.datasets.arrays import from_npz
 
-    with failures():
+    with failures(NOTHING_WRITTEN):
         _write(
             from_npz(file, tables_of(table, order), unseen=unseen_of(unseen), name=name),
             out,
         )
 
 
-@convert.command(name="table")
+@convert.command(
+    name="table",
+    **example("data convert table features.csv --table att=traits.csv --out birds"),
+)
 def from_lines(
     file: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet with a line per image.")],
     out: Out,
@@ -202,14 +213,16 @@ def from_lines(
     """A CSV, TSV or Parquet file of images × features, with class tables beside it."""
     from latem.datasets.arrays import from_table
 
-    with failures():
+    with failures(NOTHING_WRITTEN):
         _write(
             from_table(file, tables_of(table, order), unseen=unseen_of(unseen), name=name),
             out,
         )
 
 
-@convert.command()
+@convert.command(
+    **example("data convert pictures photos --features photos.npy --table traits.csv --out birds")
+)
 def pictures(
     folder: Annotated[Path, typer.Argument(help="One folder of pictures per class.")],
     features: Annotated[
@@ -224,7 +237,7 @@ def pictures(
     """Class folders of pictures whose features are in a .npy file."""
     from latem.datasets.arrays import from_pictures
 
-    with failures():
+    with failures(NOTHING_WRITTEN):
         tables = tables_of(table, order)
         _write(
             from_pictures(folder, features, tables, unseen=unseen_of(unseen), name=name),
@@ -232,7 +245,7 @@ def pictures(
         )
 
 
-@app.command()
+@app.command(**example("data split birds --sizes 100,50,50 --n 5"))
 def split(
     folder: Folder,
     sizes: Annotated[
@@ -291,7 +304,7 @@ def split(
         for_sizes={"--n": n, "--prefix": prefix},
         for_keeping={"--val": val, "--name": name, "--replace": replace or None},
     )
-    with failures():
+    with failures("splits named above were written; draw the others with another --prefix"):
         if sizes is not None:
             _draw_splits(folder, sizes, n or 5, prefix or "random", held_out or 0.0, seed)
             return
@@ -353,7 +366,7 @@ def _draw_splits(folder: Path, sizes: str, n: int, prefix: str, held_out: float,
         typer.echo(write_split(folder, name, chosen))
 
 
-@app.command()
+@app.command(**example("data fetch xlsa17 --out datasets"))
 def fetch(
     name: Annotated[str, typer.Argument(help="A known name, or an address.")],
     out: Annotated[Path, typer.Option(help="Folder for the file and what is in it.")] = Path(
@@ -365,7 +378,7 @@ def fetch(
     """Download a dataset and make dataset folders of it; a stopped download continues."""
     from latem.datasets import fetch as fetching
 
-    with failures(), progress_bar(not quiet, "downloading", in_bytes=True) as progress:
+    with failures(CONTINUES), progress_bar(not quiet, "downloading", in_bytes=True) as progress:
         file, made = fetching.fetch(name, out, checksum=checksum, progress=progress)
     typer.echo(file)
     for folder in made:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from latem.cli.common import failures
+from latem.cli.common import NOTHING_WRITTEN, Group, example, failures
 from latem.cli.embed_images import register
 from latem.core.progress import progress_bar
 from latem.core.text_files import read_lines
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from latem.embeddings import ClassEmbeddings
 
 app = typer.Typer(
-    help="Make class tables from names or words, and datasets from pictures.", no_args_is_help=True
+    cls=Group,
+    help="Make class tables from names or words, and datasets from pictures.",
+    no_args_is_help=True,
 )
 register(app)
 
@@ -42,7 +44,7 @@ NEEDS = {
 }
 
 
-@app.command()
+@app.command(**example("embed classes names.txt --kind hie --hint animal --out hie.csv"))
 def classes(
     names: Annotated[Path, typer.Argument(help="Text file with one class name per line.")],
     kind: Annotated[Kind, typer.Option(help="What describes the classes.")],
@@ -60,7 +62,8 @@ def classes(
         Path | None, typer.Option(help="hie: CSV class,synset that fixes meanings.")
     ] = None,
     hint: Annotated[
-        list[str] | None, typer.Option(help="hie: preferred kind, such as animal; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="KIND", help="hie: preferred kind, such as animal; repeatable."),
     ] = None,
     descriptions: Annotated[
         Path | None, typer.Option(help="text: CSV class,text; several lines per class allowed.")
@@ -70,7 +73,7 @@ def classes(
     ] = None,
 ) -> None:
     """Describe classes by attributes, word vectors, WordNet's hierarchy or sentences."""
-    with failures():
+    with failures(NOTHING_WRITTEN):
         if out.suffix.lower() != ".csv":
             raise ValueError(f"{out}: a class table is written as .csv.")
         wanted = read_lines(names, "class names")
@@ -102,7 +105,7 @@ def classes(
         _tell(used, report)
 
 
-@app.command()
+@app.command(**example("embed train-words texts.txt --names names.txt --out w2v.txt"))
 def train_words(
     corpus: Annotated[Path, typer.Argument(help="Text file, one sentence or document per line.")],
     out: Annotated[Path, typer.Option(help="The new file of word vectors (.txt).")],
@@ -124,7 +127,10 @@ def train_words(
     """Train word vectors (word2vec) on your own texts."""
     from latem.embeddings.words import train_word_vectors
 
-    with failures(), progress_bar(not quiet, "training word vectors", unit="epochs") as progress:
+    with (
+        failures(NOTHING_WRITTEN),
+        progress_bar(not quiet, "training word vectors", unit="epochs") as progress,
+    ):
         trained = train_word_vectors(
             corpus,
             vector_size=dimensions,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from latem.cli.common import failures
+from latem.cli.common import CONTINUES, example, failures
 from latem.cli.data import OrderOption, Out, TableOption, UnseenOption, tables_of, unseen_of
 from latem.core.progress import progress_bar
 
@@ -19,7 +19,8 @@ _SHOWN = 10  # pictures that could not be read, on the screen
 
 def register(app: typer.Typer) -> None:
     """Add the command to the app of `latem embed`."""
-    app.command()(images)
+    line = "embed images photos --table att=traits.csv --unseen unseen.txt --out birds"
+    app.command(**example(line))(images)
 
 
 def images(
@@ -91,30 +92,26 @@ def images(
         "output": output,
     }
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    with failures():
+    with failures(CONTINUES):
         from latem.features.embed import VAL_SHARE, embed_pictures
 
-        try:
-            with progress_bar(not quiet, "embedding pictures", unit="pictures") as progress:
-                made = embed_pictures(
-                    source,
-                    out,
-                    tables_of(table, order),
-                    encoder=encoder,
-                    encoder_options=options,
-                    unseen=unseen_of(unseen),
-                    val_share=VAL_SHARE if val_share is None else val_share,
-                    held_out=held_out,
-                    seed=seed,
-                    skip_unknown=skip_unknown,
-                    name=name,
-                    batch_size=batch_size,
-                    n_threads=threads,
-                    progress=progress,
-                )
-        except KeyboardInterrupt:
-            typer.echo("Interrupted. The same command continues where this one stopped.", err=True)
-            raise typer.Exit(130) from None
+        with progress_bar(not quiet, "embedding pictures", unit="pictures") as progress:
+            made = embed_pictures(
+                source,
+                out,
+                tables_of(table, order),
+                encoder=encoder,
+                encoder_options=options,
+                unseen=unseen_of(unseen),
+                val_share=VAL_SHARE if val_share is None else val_share,
+                held_out=held_out,
+                seed=seed,
+                skip_unknown=skip_unknown,
+                name=name,
+                batch_size=batch_size,
+                n_threads=threads,
+                progress=progress,
+            )
     _tell(made, out)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from latem.cli.common import Group, end_politely, example, show_log
 from latem.cli.data import app as data_app
 from latem.cli.demo import demo
 from latem.cli.describe import describe
@@ -21,6 +22,7 @@ from latem.cli.train import train
 
 app = typer.Typer(
     name="latem",
+    cls=Group,
     help="Name classes you have no pictures of.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -28,14 +30,18 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(embed_app, name="embed")
-app.command()(demo)
-app.command()(train)
-app.command()(predict)
-app.command()(describe)
-app.command()(name)
-app.command("evaluate")(evaluate_command)
-app.command()(reproduce)
-app.command()(gallery)
+app.command(**example("demo --out emoji"))(demo)
+app.command(**example("train birds --embedding att --out birds.safetensors"))(train)
+app.command(**example("predict birds.safetensors photos --out answers.csv"))(predict)
+app.command(
+    **example("describe birds.safetensors --like 'Blue Jay' --set 'has_wing_color::red=90'")
+)(describe)
+app.command(**example("name photos --names 'okapi, tapir, zebra' --hint animal"))(name)
+app.command("evaluate", **example("evaluate birds.safetensors birds --html birds.html"))(
+    evaluate_command
+)
+app.command(**example("reproduce table2 --data datasets --out results"))(reproduce)
+app.command(**example("gallery birds.safetensors birds --out birds-gallery"))(gallery)
 
 
 def main() -> None:
@@ -43,6 +49,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    end_politely()
     app()
 
 
@@ -60,5 +67,18 @@ def _main(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            metavar="",
+            show_default=False,
+            help="Say what is read, written and chosen; twice for details. Comes before the "
+            "command: latem -v train …",
+        ),
+    ] = 0,
 ) -> None:
     """Name classes you have no pictures of."""
+    show_log(verbose)

@@ -23,7 +23,10 @@ def name(
     ] = None,
     hint: Annotated[
         list[str] | None,
-        typer.Option(help="Kind of noun to prefer if a name has several senses, such as animal."),
+        typer.Option(
+            metavar="KIND",
+            help="Kind of noun to prefer if a name has several senses, such as animal.",
+        ),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many names to give, best first.")] = 5,
     output: Format = "table",
@@ -39,7 +42,10 @@ def name(
     printer = Printer(output)
     if (names is None) == (names_file is None):
         raise typer.BadParameter("Give the possible answers with either --names or --names-file.")
-    with failures(), warnings.catch_warnings(record=True) as caught:
+    with (
+        failures(),
+        warnings.catch_warnings(record=True) as caught,
+    ):
         warnings.simplefilter("always", UserWarning)
         wanted = _split(names) if names is not None else read_lines(str(names_file), "names")
         answers = name_pictures_by_words(printer.find(pictures), wanted, top=top, hint=hint)

@@ -9,7 +9,7 @@ import typer
 
 from latem.cli.answers import Format, Pictures, Printer
 from latem.cli.candidates import Called, Changes, Classes, Least, Like, Likeness, Most, candidates
-from latem.cli.common import failures
+from latem.cli.common import CONTINUES, START_AGAIN, failures
 
 
 def predict(
@@ -72,7 +72,7 @@ def predict(
 
     printer = Printer(output, explain=explain)
     likeness = Likeness(like, changes, most, least, called)
-    with failures():
+    with failures(CONTINUES if out is not None else START_AGAIN):
         if out is not None:
             check_bulk_target(out, explain=explain)
         fitted = load(model)

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from latem.cli.common import failures, pairs
+from latem.cli.common import CONTINUES, failures, pairs
 from latem.core.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -31,10 +31,16 @@ def reproduce(
     seed: Annotated[int, typer.Option(min=0, help="Seed of every training.")] = 0,
     dataset: Annotated[
         list[str] | None,
-        typer.Option(help="Another folder for a dataset: CUB=FOLDER, AWA=FOLDER, Dogs=FOLDER."),
+        typer.Option(
+            metavar="NAME=FOLDER",
+            help="Another folder for a dataset: CUB=FOLDER, AWA=FOLDER, Dogs=FOLDER.",
+        ),
     ] = None,
     pictures: Annotated[
-        list[str] | None, typer.Option(help="Pictures of a dataset, for galleries: CUB=FOLDER.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FOLDER", help="Pictures of a dataset, for galleries: CUB=FOLDER."
+        ),
     ] = None,
     select_step: Annotated[
         bool,
@@ -56,7 +62,7 @@ def reproduce(
     """
     from latem.experiments.runner import reproduce as run
 
-    with failures(), progress_bar(not quiet, "training", unit="models") as show:
+    with failures(CONTINUES), progress_bar(not quiet, "training", unit="models") as show:
         done = run(
             data,
             out,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from latem.cli.common import failures
+from latem.cli.common import NOTHING_WRITTEN, failures
 
 
 def train(
@@ -68,7 +68,7 @@ def train(
     from latem.workflows.train import train_model
 
     given = {"n_maps": maps, "learning_rate": step, "n_epochs": epochs}
-    with failures():
+    with failures(NOTHING_WRITTEN):
         storage.check_target(out)
         done = train_model(
             dataset,

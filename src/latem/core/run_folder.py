@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import logging
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 from latem.core import storage
 
+_log = logging.getLogger(__name__)
 _MARK = ".latem-run"  # marks a run folder even before its run is complete
 
 
@@ -66,3 +68,4 @@ class RunFolder:
         """Write `run.json`: the given summary and the versions of all libraries."""
         content = {**summary, "versions": storage.library_versions()}
         self.write_text("run.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        _log.info("wrote the run folder %s", self.path)

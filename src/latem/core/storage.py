@@ -9,6 +9,7 @@ never half of either.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import platform
 import sys
@@ -38,6 +39,7 @@ def _read_umask() -> int:
     return umask
 
 
+_log = logging.getLogger(__name__)
 UMASK = _read_umask()  # once, at import: asking for it changes it for a moment
 
 
@@ -72,6 +74,7 @@ def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+    _log.debug("wrote %s", path)
 
 
 @contextmanager
@@ -138,6 +141,7 @@ def write_file(
     arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     with atomic_path(path) as temporary:
         save_file(arrays, temporary, metadata={_KEY: text})
+    _log.log(logging.INFO if kind == "model" else logging.DEBUG, "wrote the %s %s", kind, path)
 
 
 def read_file(path: str | PathLike[str], kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -167,6 +171,7 @@ def read_file(path: str | PathLike[str], kind: str) -> tuple[dict[str, np.ndarra
         )
     if found != kind:
         raise FileFormatError(f"{path} holds a latem {found}, not a {kind}.")
+    _log.info("read the %s %s", kind, path)
     return tensors, meta
 
 

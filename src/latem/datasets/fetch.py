@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import logging
 import shutil
 import tempfile
 import urllib.error
@@ -28,6 +29,8 @@ from latem.datasets.matlab import from_gbu
 
 _CHUNK = 2**18
 Progress = Callable[[int, int | None], None]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,7 @@ def download(
     target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists():
         part, note = Path(f"{target}.part"), Path(f"{target}.part.json")
+        _log.info("downloading %s", url)
         _continue(url, part, note, progress, timeout)
         _verify(part, url, checksum)
         part.replace(target)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
 import sys
 from collections.abc import Iterator
 from os import PathLike
@@ -31,6 +32,8 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+_log = logging.getLogger(__name__)
 TRAITS_SUFFIX = ".traits.json"  # how raw traits became the numbers of a table
 
 
@@ -61,7 +64,7 @@ def read_folder(path: str | PathLike[str]) -> ZeroShotDataset:
     check_twins(folder, tables)
     embeddings = {file.stem: read_table(file) for file in tables}
     notes = {file.stem: raw_notes(file, embeddings[file.stem]) for file in tables}
-    return ZeroShotDataset(
+    dataset = ZeroShotDataset(
         features=features,
         labels=labels,
         embeddings=embeddings,
@@ -71,6 +74,8 @@ def read_folder(path: str | PathLike[str]) -> ZeroShotDataset:
         info=info,
         table_notes={name: told for name, told in notes.items() if told},
     )
+    _log.info("read the dataset folder %s: %r", folder, dataset)
+    return dataset
 
 
 def table_files(folder: Path) -> list[Path]:

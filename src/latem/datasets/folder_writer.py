@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
 import shutil
 import tempfile
 import textwrap
@@ -16,6 +17,8 @@ from latem.core.storage import UMASK, atomic_path, write_text
 from latem.datasets.check import inspect_folder
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.folder import TRAITS_SUFFIX
+
+_log = logging.getLogger(__name__)
 
 
 def write_folder(dataset: ZeroShotDataset, path: str | PathLike[str]) -> Path:
@@ -52,6 +55,7 @@ def write_folder(dataset: ZeroShotDataset, path: str | PathLike[str]) -> Path:
     except BaseException:
         shutil.rmtree(made)
         raise
+    _log.info("wrote the dataset folder %s", folder)
     return folder
 
 

@@ -7,12 +7,15 @@ column, and no class called "NA" goes missing.
 from __future__ import annotations
 
 import csv
+import logging
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+_log = logging.getLogger(__name__)
 
 
 def as_number(cell: Any) -> float | None:
@@ -52,7 +55,11 @@ def read_excel(path: Path) -> pd.DataFrame:
     """Cells of an Excel sheet, with the first column as index."""
     try:
         frame = pd.read_excel(path, dtype=object, keep_default_na=False)
-    except ImportError:
+    except ImportError as error:
+        if "openpyxl" not in str(error):  # pandas wants another reader for it
+            raise ImportError(
+                f"{path} is in the format of Excel before 2007; save it as .xlsx or .csv."
+            ) from None
         raise ImportError(f"Reading {path} needs openpyxl: pip install 'latem[excel]'.") from None
     except Exception as error:  # zip and XML errors of files that are cut or not Excel's
         raise ValueError(f"{path} is not a readable Excel file: {error}.") from None
@@ -106,6 +113,7 @@ def read_text(path: Path, *, numbers: bool = True) -> tuple[list[str], list[str]
             f"{path} seems to have no header: its first line holds numbers. Add a line of column "
             f"names, beginning with 'class'."
         )
+    _log.debug("read %s: %d classes, %d columns", path, len(names), len(header) - 1)
     return names, header[1:], np.array(rows, dtype=object)
 
 

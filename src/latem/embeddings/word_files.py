@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import importlib
 import itertools
+import logging
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ _LONGEST_WORD = 1 << 16  # bytes
 _LARGEST_WIDTH = 1 << 16
 _LARGEST_VALUE = 1e10
 _POOL = 1000  # words with the same first two letters that are kept for suggestions
+
+_log = logging.getLogger(__name__)
 
 
 # -- vectors in memory ------------------------------------------------------------------------
@@ -119,6 +122,7 @@ def look_up_file(
             alike = near.get(word[:2])
             if alike is not None and len(alike) < _POOL:
                 alike.append(word)
+    _log.info("%s knows %d of %d words", path, len(known), len(wanted))
     kept = itertools.chain.from_iterable(near.values())
     return known, _pool(word.decode(errors="replace") for word in kept)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import logging
 import os
 import pickle
 import sys
@@ -33,6 +34,7 @@ DIGEST = "sha256:579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77d
 IDS = Path(__file__).parent / "data" / "imagenet_ids.txt"
 SIDE, N_FEATURES = 224, 1280
 
+_log = logging.getLogger(__name__)
 _GRAPH_VERSION = 1  # part of the cached graph's name: raise it when the graph changes
 _EPSILON = 1e-3  # of batch norm
 _N_BLOCKS = 16
@@ -198,15 +200,15 @@ def _session() -> Any:
     if cached.is_file():
         try:
             return open_session(cached)
-        except Exception:  # onnxruntime's errors have no common kind
-            pass
+        except Exception as error:  # onnxruntime's errors have no common kind
+            _log.info("%s does not work and is made again: %s", cached, error)
     graph = build_graph(read_weights(weights))
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
         with atomic_path(cached) as temporary:
             temporary.write_bytes(graph)
-    except OSError:  # no place to keep it; it is built again next time
-        pass
+    except OSError as error:  # it is built again next time
+        _log.info("the graph cannot be kept: %s", error)
     return open_session(graph)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import difflib
 import json
+import logging
 import shutil
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +36,7 @@ from latem.features.encoder import Encoder
 from latem.features.encoders import DEFAULT_ENCODER, load_encoder
 from latem.features.pictures import quiet_pillow
 
+_log = logging.getLogger(__name__)
 BATCH_SIZE = 32
 VAL_SHARE = 1 / 3  # of the seen classes; about what the paper's datasets have
 
@@ -155,6 +157,9 @@ def embed_pictures(
             features, failures = run.features(progress or (lambda done, total: None))
         kept = [picture for i, picture in enumerate(pictures) if i not in failures]
         skipped += [Skipped(pictures[i].image, pictures[i].label, failures[i]) for i in failures]
+        _log.info("%d pictures embedded, %d left out", len(kept), len(skipped))
+        for item in skipped:
+            _log.debug("left out %s: %s", item.image, item.reason)
         if kept:
             dataset = ZeroShotDataset(
                 features=features,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import json
+import logging
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any
@@ -17,6 +18,8 @@ from latem.features.encoder import Encoder
 
 DEFAULT_ENCODER = "efficientnet-lite0"
 _TORCH = "latem.features.torch_encoders"
+
+_log = logging.getLogger(__name__)
 
 # name, or what stands before its colon → module and function that load it, options it takes;
 # what stands behind the colon is the function's argument
@@ -91,6 +94,7 @@ def load_encoder(name_or_spec: str | PathLike[str] | Mapping[str, Any], **option
     encoder: Encoder = load(model, **options) if model else load(**options)
     if spec:
         _check_same(encoder, spec)
+    _log.info("loaded the encoder %s: %d features", name, encoder.n_features)
     return encoder
 
 

@@ -7,6 +7,7 @@ on the number of threads nor on its neighbours in a batch. Opening an ONNX file 
 
 from __future__ import annotations
 
+import os
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,13 @@ _TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(ui
 
 
 def onnxruntime() -> Any:
-    """The module onnxruntime."""
+    """The module onnxruntime, with its telemetry off; the only place that imports it.
+
+    Since version 1.29 it reports to its makers, and keeps a number for the device and a database
+    in the user's cache folder. It reads the variable when it is imported. A value the user has set
+    stays.
+    """
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime as runtime
     except ImportError:

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.special import logit, softmax
-from sklearn.linear_model import LogisticRegression
 
 from latem.core import storage
-from latem.core.threads import run_all, single_threaded_blas
+from latem.core.progress import progress_bar
 from latem.core.validation import Interval, StrOptions, validated
 from latem.embeddings.table import ClassEmbeddings
 from latem.models.class_view import Candidates
+from latem.models.logistic import fit_binary, fit_softmax
 from latem.models.scaling import Scaling
 from latem.models.table_model import TableClassifier
 
@@ -47,6 +47,7 @@ class _AttributeModel(TableClassifier):
         "prior": [StrOptions({"classes", "uniform"})],
         "C": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "verbose": ["boolean"],
     }
     _learned = "coef_"
     thresholds_: np.ndarray
@@ -67,6 +68,7 @@ class _AttributeModel(TableClassifier):
         normalize_classes: bool = False,
         n_threads: int | None = None,
         dtype: str = "float32",
+        verbose: bool = False,
     ):
         self.class_embeddings = class_embeddings
         self.threshold = threshold
@@ -77,6 +79,7 @@ class _AttributeModel(TableClassifier):
         self.normalize_classes = normalize_classes
         self.n_threads = n_threads
         self.dtype = dtype
+        self.verbose = verbose
 
     # -- what the two fill in -----------------------------------------------------------------
 
@@ -205,7 +208,8 @@ class DAP(_AttributeModel):
         Inverse regularisation of the logistic regressions. Errors of many attributes add up, so
         they should not be too confident.
     max_iter : int
-        Most iterations of their solver; scikit-learn warns if they do not suffice.
+        Most iterations of their solver (`latem.models.logistic`, which says how near it comes to
+        the optimum); a ConvergenceWarning tells if they do not suffice.
     feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
         "zscore" by default: logistic regression wants features of about unit deviation.
     normalize_classes : bool
@@ -214,6 +218,8 @@ class DAP(_AttributeModel):
         Threads for fitting and scoring; results do not depend on it.
     dtype : {"float32", "float64"}
         Precision of what is learned and of scores; it is computed in float64.
+    verbose : bool
+        Show progress.
 
     Attributes
     ----------
@@ -225,7 +231,7 @@ class DAP(_AttributeModel):
     intercept_ : ndarray of shape (n_dimensions,)
         Log-odds of the attributes are ``x @ coef_ + intercept_``; zeros for those left out.
     n_iter_ : int
-        Most iterations that a solver took.
+        Most iterations that an attribute took.
     classes_, class_table_, scaler_
         As for every model.
 
@@ -240,18 +246,18 @@ class DAP(_AttributeModel):
 
     def _fit_classifiers(self, X: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         present = self._present(self.class_view_.training())
-        kept = np.flatnonzero(self._telling()).tolist()
+        kept = np.flatnonzero(self._telling())
         coefficients = np.zeros((X.shape[1], present.shape[1]))
-        intercepts, n_iter = np.zeros(present.shape[1]), np.zeros(present.shape[1], int)
-
-        def learn(m: int) -> None:
-            inner = LogisticRegression(C=self.C, max_iter=self.max_iter)
-            inner.fit(X, present[codes, m])
-            coefficients[:, m], intercepts[m] = inner.coef_[0], inner.intercept_[0]
-            n_iter[m] = inner.n_iter_.max()
-
-        run_all(learn, kept, self.n_threads)
-        self.n_iter_ = int(n_iter.max())
+        intercepts = np.zeros(present.shape[1])
+        with progress_bar(self.verbose, "training", total=len(kept), unit="attributes") as advance:
+            coefficients[:, kept], intercepts[kept], self.n_iter_ = fit_binary(
+                X,
+                present[:, kept][codes],
+                C=self.C,
+                max_iter=self.max_iter,
+                n_threads=self.n_threads,
+                done=advance,
+            )
         return coefficients, intercepts
 
     def _log_probabilities(self, kept: np.ndarray) -> Callable[[np.ndarray], Any]:
@@ -276,7 +282,7 @@ class IAP(_AttributeModel):
         As for `DAP`, with the same warning.
     C, max_iter
         Of the logistic regression over the seen classes.
-    feature_scaling, normalize_classes, n_threads, dtype
+    feature_scaling, normalize_classes, n_threads, dtype, verbose
         As for `DAP`. Fitting uses one thread.
 
     Attributes
@@ -305,14 +311,10 @@ class IAP(_AttributeModel):
     """
 
     def _fit_classifiers(self, X: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        inner = LogisticRegression(C=self.C, max_iter=self.max_iter)
-        with single_threaded_blas():
-            inner.fit(X, codes)
-        self.n_iter_ = int(np.max(inner.n_iter_))
-        coefficients, intercepts = inner.coef_.T, inner.intercept_
-        if len(self.classes_) == 2:  # scikit-learn keeps the second class's logit only
-            coefficients = np.concatenate([np.zeros_like(coefficients), coefficients], axis=1)
-            intercepts = np.concatenate([np.zeros(1), intercepts])
+        with progress_bar(self.verbose, "training", unit="iterations") as advance:
+            coefficients, intercepts, self.n_iter_ = fit_softmax(
+                X, codes, C=self.C, max_iter=self.max_iter, done=advance
+            )
         return coefficients, intercepts
 
     def _log_probabilities(self, kept: np.ndarray) -> Callable[[np.ndarray], Any]:

@@ -8,6 +8,7 @@ best epoch on held-out classes and the model file are the same for all of them.
 from __future__ import annotations
 
 import hashlib
+import logging
 from abc import abstractmethod
 from numbers import Integral, Real
 from os import PathLike
@@ -43,6 +44,8 @@ from latem.models.training_images import TrainingImages
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+_log = logging.getLogger(__name__)
 
 
 class RankingModel(MapModel):
@@ -249,6 +252,7 @@ class RankingModel(MapModel):
                     keeper.write(space, progress, last=last)
 
             train(space, run_epoch, len(images), schedule, progress, callback, after_epoch, predict)
+        _log.debug("%s trained for %d epochs", type(self).__name__, progress.epoch)
         maps = space.maps() if watch is None else watch.maps()
         if not np.isfinite(maps).all():
             raise diverged(progress.epoch, self.learning_rate)

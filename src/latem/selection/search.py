@@ -6,6 +6,7 @@ Candidates are trained side by side in threads, over one copy of each fold's fea
 from __future__ import annotations
 
 import copy
+import logging
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _OWN = "search/"  # before the names of a search's own arrays in its file
+_log = logging.getLogger(__name__)
 
 
 class Search(ZeroShotClassifier):
@@ -115,6 +117,9 @@ class Search(ZeroShotClassifier):
             self.best_index_ = tried.index(best)
             self.best_params_ = {**first, **best.params}
             self.best_score_ = best.mean
+            for one in tried:
+                _log.debug("%s: %.4f on held-out classes", one.params, one.mean)
+            _log.info("chose %s (%.4f on held-out classes)", self.best_params_, best.mean)
             self.best_estimator_ = self._final_fit(model, X, y)
             done()
         self._expose_best()
