@@ -18,7 +18,7 @@ of the candidates, is kept for several numbers of them, and read off in between.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,10 @@ def rival_energy(scores: Any, temperature: float) -> np.ndarray:
     return logsumexp(scores / temperature, axis=1) - np.log(scores.shape[1])
 
 
+def _blocks(n: int) -> list[slice]:
+    return [slice(first, first + 1024) for first in range(0, n, 1024)]
+
+
 @dataclass(frozen=True, eq=False)
 class Kinship:
     """How much a picture is of the kind that was learned from.
@@ -81,23 +85,34 @@ class Kinship:
     threshold: float = -1.0
 
     @classmethod
-    def of(cls, X: np.ndarray, y: np.ndarray) -> Kinship:
-        """Means of the classes of some images; every picture counts as kin.
+    def of(cls, X: np.ndarray, y: np.ndarray, strange: float = 0.05) -> Kinship:
+        """Means of the classes of some images.
 
         Parameters
         ----------
         X : ndarray of shape (n_samples, n_features)
         y : ndarray of shape (n_samples,)
+        strange : float
+            Share of these images that would not count as kin if their own class had not been
+            learned: the threshold follows from it.
         """
         classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
         sums = np.zeros((len(classes), X.shape[1]))
-        for first in range(0, len(X), 1024):
-            part = slice(first, first + 1024)
+        for part in _blocks(len(X)):
             np.add.at(sums, codes[part], np.asarray(X[part], np.float64))
         means = sums / counts[:, None]
         centre = means.mean(axis=0)
         kept = np.sort(np.argsort(-counts, kind="stable")[:_MOST])
-        return cls(centre.astype(np.float32), unit_rows(means[kept] - centre).astype(np.float32))
+        place = np.full(len(classes), len(kept))  # one more than there are: of no mean
+        place[kept] = np.arange(len(kept))
+        directions = unit_rows(means[kept] - centre).astype(np.float32)
+        known = cls(centre.astype(np.float32), directions)
+        without_own = np.empty(len(X))
+        for part in _blocks(len(X)):
+            cosines = np.pad(known.cosines(X[part]), ((0, 0), (0, 1)), constant_values=-1.0)
+            cosines[np.arange(len(cosines)), place[codes[part]]] = -1.0
+            without_own[part] = cosines.max(axis=1)
+        return replace(known, threshold=float(np.quantile(without_own, strange)))
 
     def __call__(self, X: Any) -> np.ndarray:
         """Kinship of images, between -1 and 1.
@@ -106,8 +121,12 @@ class Kinship:
         ----------
         X : ndarray of shape (n_samples, n_features)
         """
+        return self.cosines(X).max(axis=1)
+
+    def cosines(self, X: Any) -> np.ndarray:
+        """Cosines of images and class means, of shape (n_samples, n_means)."""
         own = unit_rows(np.asarray(X, np.float32) - self.centre)
-        return (own @ self.means.T).max(axis=1).astype(np.float64)
+        return (own @ self.means.T).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)

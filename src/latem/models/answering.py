@@ -24,7 +24,7 @@ from latem.models.probabilities import ProbabilityMixin
 from latem.models.scoring import best_k
 
 BATCH = 32  # pictures that are encoded together
-_USUAL = 0.95  # of the pictures of candidates are not called none of these
+_USUAL = 0.92  # of the pictures of candidates are not called none of these
 _AHEAD = 2 * BATCH  # pictures that are decoded in advance
 
 

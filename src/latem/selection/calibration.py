@@ -36,7 +36,6 @@ from latem.models.checks import check_is_model
 from latem.models.folds import class_folds
 
 FALSE_ACCEPT_RATE = 0.05
-_STRANGE_KIN = 0.02  # share of the held-out images that do not count as kin
 _DRAWS = 10  # random lists of candidates
 _NEGATIVES = 20  # other classes that a picture is compared with
 
@@ -132,16 +131,14 @@ def calibrate_answers(
     temperature = float(np.exp(np.mean([np.log(twin.temperature()) for twin in twins])))
     penalty = float(np.mean([twin.penalty() for twin in twins]))
     slope, offset = _fit_each(twins, temperature, penalty, seed)
-    kinship = Kinship.of(X, y)
-    threshold = float(np.quantile(np.concatenate([twin.kin for twin in twins]), _STRANGE_KIN))
-    rivalled, alone = _outsiders(twins, temperature, penalty, threshold, seed)
+    rivalled, alone = _outsiders(twins, temperature, penalty, seed)
     acceptance = Acceptance(
         false_accept_rate=float(false_accept_rate),
         temperature=temperature,
         seen_penalty=penalty,
         slope=slope,
         offset=offset,
-        kinship=Kinship(kinship.centre, kinship.means, threshold),
+        kinship=Kinship.of(X, y),
         rivalled=rivalled,
         alone=alone,
     )
@@ -177,24 +174,28 @@ class HeldOutTwin:
     ----------
     seen, held_out, others : ndarrays
         Classes the twin learned from, classes held out, and classes that have only a description.
+    model : the twin, fitted
+    aside : ndarray, bool
+        Which of the images of other classes were set aside.
     y_out, y_aside : ndarrays
         Classes of the images of held-out classes, and of those set aside.
     by_seen, by_pool : dict of str to ndarray
         For "out" and "aside" the scores of the seen classes, and of the pool: held-out classes,
         then the others.
-    kin, kin_aside : ndarrays
-        Kinship of both.
+    is_kin : dict of str to ndarray, bool
+        For both, whether the images are of the kind that was learned from.
     """
 
     def __init__(
         self, model: Any, X: np.ndarray, y: np.ndarray, out: np.ndarray, *, share: float, seed: int
     ):
         rest = np.flatnonzero(~out)
-        kept_aside = _kept_aside(y[rest], share, seed)
-        learned, aside = rest[~kept_aside], rest[kept_aside]
+        self.aside = _kept_aside(y[rest], share, seed)
+        learned, aside = rest[~self.aside], rest[self.aside]
         twin = model.twin(seed)
         twin.records_training = False
         twin.fit(X[learned], y[learned])
+        self.model = twin
         self.seen = twin.classes_
         self.y_out, self.y_aside = y[out], y[aside]
         self.held_out = np.unique(self.y_out)
@@ -208,9 +209,10 @@ class HeldOutTwin:
             {part: _scores(twin, images[part], names) for part in images}
             for names in (seen, self.pool)
         )
-        self.kin, self.kin_aside = (
-            kinship(part) if len(part) else np.empty(0) for part in images.values()
-        )
+        self.is_kin = {
+            part: kinship(X) >= kinship.threshold if len(X) else np.empty(0, bool)
+            for part, X in images.items()
+        }
 
     @property
     def of_held_out(self) -> np.ndarray:
@@ -321,7 +323,7 @@ def _fit_each(
 
 
 def _outsiders(
-    twins: list[HeldOutTwin], temperature: float, penalty: float, kin: float, seed: int
+    twins: list[HeldOutTwin], temperature: float, penalty: float, seed: int
 ) -> tuple[Outsiders, Outsiders]:
     """Membership of outsiders with rivals beside the candidates, and without."""
     rng = np.random.default_rng(seed)
@@ -333,7 +335,7 @@ def _outsiders(
         scores = np.concatenate([twin.by_pool["out"], twin.by_pool["aside"]]) / temperature
         rivals = np.concatenate([twin.by_seen["out"], twin.by_seen["aside"]])
         of_rivals = rival_energy(rivals - penalty, temperature)
-        is_kin = np.concatenate([twin.kin, twin.kin_aside]) >= kin
+        is_kin = np.concatenate([twin.is_kin["out"], twin.is_kin["aside"]])
         aside = np.repeat([False, True], [len(twin.y_out), len(twin.y_aside)])
         codes = np.concatenate([twin.codes(), np.zeros(len(twin.y_aside), np.intp)])
         for _ in range(_DRAWS):
