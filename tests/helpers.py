@@ -9,8 +9,10 @@ import numpy as np
 import sklearn.datasets
 from safetensors import safe_open
 from safetensors.numpy import save_file
+from typer.testing import CliRunner
 
 from latem import LatEm
+from latem.cli import app
 from latem.models.sgd.pairs import PairClassSpace, PairEmbeddingSpace
 
 REPOSITORY = Path(__file__).parents[1]
@@ -93,3 +95,8 @@ def save_pieces(folder, n, first=0):
 def left_over(root):
     """Hidden files in a folder."""
     return sorted(path.name for path in root.iterdir() if path.name.startswith("."))
+
+
+def command(*arguments, **options):
+    """What a command line prints, and its exit code."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)

@@ -51,7 +51,7 @@ def test_frame_by_hand():
     classes = np.array(list("abcd"))
     answers = Scored(np.arange(6), y, classes, (named[:, None] == classes).astype(float))
     base = evaluate_of(y, named)
-    frame = replace(base, answers=answers).to_frame()
+    frame = replace(base, scored=answers).to_frame()
     assert frame.index.tolist() == ["a", "b", "c"]
     assert frame["accuracy"].tolist() == [pytest.approx(1 / 3), 1, 0]
     assert frame["images"].tolist() == [3, 2, 1]

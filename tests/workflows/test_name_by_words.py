@@ -181,9 +181,11 @@ def test_names_known_by_a_part_only_are_told():
 def test_unreadable_pictures_are_listed(tmp_path):
     (tmp_path / "broken.jpg").write_text("no picture")
     result = run(FLOWER, tmp_path / "broken.jpg", "--names", NAMES, "--format", "json")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert "broken.jpg: it is not a picture" in result.stderr
-    assert [Path(one["picture"]).name for one in json.loads(result.stdout)] == ["flower.jpg"]
+    named, lost = json.loads(result.stdout)
+    assert Path(named["picture"]).name == "flower.jpg"
+    assert lost["error"] == "it is not a picture of a known format"
 
 
 @pytest.mark.parametrize(
@@ -197,7 +199,7 @@ def test_unreadable_pictures_are_listed(tmp_path):
         ((FLOWER, "--names", "dog, zebrra"), 1, "zebra"),
         ((FLOWER, "--names", NAMES, "--hint", "beast"), 1, "no kind 'beast'"),
         ((FLOWER, "--names-file", "none.txt"), 1, "no file of names 'none.txt'"),
-        (("none.jpg", "--names", NAMES), 1, "none.jpg: there is no such file"),
+        (("none.jpg", "--names", NAMES), 3, "none.jpg: there is no such file"),
     ],
 )
 def test_misuse(arguments, code, message):

@@ -63,7 +63,7 @@ def evaluate_command(
     from latem.models.files import load
     from latem.workflows.evaluate_report import page_path, report_evaluation
 
-    console = Console(stderr=True, quiet=quiet)
+    console = Console(stderr=True, quiet=quiet, soft_wrap=True)
     with failures():
         if table is not None:
             storage.check_target(table)

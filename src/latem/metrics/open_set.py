@@ -29,6 +29,7 @@ from latem.core.arrays import unit_rows
 __all__ = ["RATES", "Kinship", "Outsiders", "membership", "rival_energy"]
 
 RATES = np.concatenate([[0.001, 0.002, 0.005], np.arange(1, 100) / 100])
+_FLOOR = 50.0  # below the least membership of an outsider that is kin; everything is above it
 _MOST = 1000  # seen classes whose means are kept
 
 
@@ -213,4 +214,5 @@ def _quantiles(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     lowest = np.minimum(place, len(values) - 1)
     found = np.nextafter(values[lowest], np.inf)
     finite = values[np.isfinite(values)]
-    return np.maximum(found, finite.min() if len(finite) else 0.0)
+    floor = (finite.min() if len(finite) else 0.0) - _FLOOR
+    return np.maximum(found, floor)
