@@ -41,6 +41,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/name.py
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/parts.py
+	$(BIN)/python benchmarks/rejection.py
 
 lint: $(READY)
 	$(BIN)/ruff check --fix .

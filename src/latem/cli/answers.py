@@ -93,8 +93,8 @@ class Printer:
         if self.n_failed:
             raise typer.Exit(UNREADABLE)
 
-    def show(self, answers: Answers) -> None:
-        """Print the answers."""
+    def show(self, answers: Answers, among: str = "") -> None:
+        """Print the answers; `among` says which classes they were chosen from."""
         for failed in answers.errors:
             self.unreadable(f"{failed.picture}: {failed.error}")
         if self.output == "json":
@@ -102,7 +102,7 @@ class Printer:
         elif self.output == "csv":
             typer.echo(_lines(answers), nl=False)
         else:
-            _print([answer for answer in answers if not answer.error])
+            _print([answer for answer in answers if not answer.error], among)
 
 
 def _lines(answers: Answers) -> str:
@@ -116,7 +116,7 @@ def _lines(answers: Answers) -> str:
     return text.getvalue()
 
 
-def _print(answers: Sequence[Answer]) -> None:
+def _print(answers: Sequence[Answer], among: str) -> None:
     from latem.models.answers import DOUBTFUL, NONE
 
     if not answers:
@@ -124,7 +124,7 @@ def _print(answers: Sequence[Answer]) -> None:
     console = Console()
     folder = os.path.commonpath([os.path.dirname(os.path.abspath(one.picture)) for one in answers])
     sure = any(one.probabilities for one in answers)
-    table = Table()
+    table = Table(title=Text(among) if among else None, title_justify="left")
     table.add_column("picture", overflow="fold")
     titles = ("named", "probability" if sure else "score", "then")
     for title in titles:

@@ -103,6 +103,17 @@ def candidates(classes: str, model: Any = None, likeness: Likeness | None = None
     return [*([meant] if isinstance(meant, str) else meant), new]
 
 
+def among(classes: str, model: Any, meant: Any) -> str:
+    """Which classes may be the answer, for a heading: a group by its name and size."""
+    n = len(model.candidate_names(meant))
+    if meant == classes and classes in ("seen", "unseen"):
+        return f"among the {n} {classes} classes"
+    if meant == classes == "all":
+        n_seen = len(model.classes_)
+        return f"among all {n} classes, {n_seen} seen and {n - n_seen} unseen"
+    return f"among {n} classes"
+
+
 def table_of(model: Any) -> Any:
     """The class table of a model that has one."""
     table = getattr(model, "class_table_", None)

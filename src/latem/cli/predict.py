@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from latem.cli.answers import Format, Pictures, Printer
-from latem.cli.candidates import Called, Changes, Classes, Least, Like, Likeness, Most, candidates
+from latem.cli.candidates import (
+    Called,
+    Changes,
+    Classes,
+    Least,
+    Like,
+    Likeness,
+    Most,
+    among,
+    candidates,
+)
 from latem.cli.common import CONTINUES, START_AGAIN, failures
 
 
@@ -109,7 +119,7 @@ def predict(
         if rate is None and hasattr(fitted, "acceptance_"):
             rate = fitted.acceptance_.false_accept_rate
         if out is None:
-            printer.show(answers)
+            printer.show(answers, among(classes, fitted, meant))
             n_answers = len(answers) - len(answers.errors)
             printer.judged(n_answers, answers.count(DOUBTFUL), answers.count(NONE), rate)
         else:
