@@ -215,6 +215,18 @@ def test_raw_numbers_are_encoded_also_when_the_columns_keep_their_names(tmp_path
     np.testing.assert_array_equal(table.matching(table).vectors, table.vectors)
 
 
+def test_the_table_of_a_dataset_folder_is_not_encoded_twice(tmp_path):
+    from latem import ZeroShotDataset, write_folder
+
+    raw = pd.DataFrame({"grams": [12.0, 350.0, 9000.0], "metres": [0.1, 0.4, 1.5]}, list("abc"))
+    table = ClassEmbeddings.from_traits(raw, name="att")
+    dataset = ZeroShotDataset(
+        np.eye(3, dtype=np.float32), np.array(list("abc")), {"att": table}, {}
+    )
+    path = write_folder(dataset, tmp_path / "d") / "embeddings" / "att.csv"
+    np.testing.assert_allclose(table.matching(path).vectors, table.vectors, rtol=1e-12)
+
+
 def test_a_raw_table_travels_with_the_dataset(tmp_path):
     from latem import ZeroShotDataset, read_folder, write_folder
     from latem.datasets import check_folder

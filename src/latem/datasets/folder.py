@@ -26,6 +26,7 @@ import numpy as np
 
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings
+from latem.embeddings.table_files import encoding_path
 from latem.embeddings.traits import TraitEncoding
 
 if sys.version_info >= (3, 11):
@@ -34,7 +35,6 @@ else:
     import tomli as tomllib
 
 _log = logging.getLogger(__name__)
-TRAITS_SUFFIX = ".traits.json"  # how raw traits became the numbers of a table
 
 
 def read_folder(path: str | PathLike[str]) -> ZeroShotDataset:
@@ -90,7 +90,7 @@ def read_table(path: Path) -> ClassEmbeddings:
     A table of numbers is taken as it is. One with words or gaps is a raw table of traits, and is
     read as `ClassEmbeddings.from_traits` does, unless an encoding says that it is encoded already.
     """
-    beside = _encoding_beside(path)
+    beside = encoding_path(path)
     if not beside.is_file():
         try:
             return ClassEmbeddings.read(path)
@@ -116,17 +116,12 @@ def read_table(path: Path) -> ClassEmbeddings:
 
 def raw_notes(path: Path, table: ClassEmbeddings) -> tuple[str, ...]:
     """What `read_table` did to a raw table of traits, in sentences; nothing for other tables."""
-    if table.encoding is None or _encoding_beside(path).is_file():
+    if table.encoding is None or encoding_path(path).is_file():
         return ()
     return (
         f"{path} holds raw traits, which are turned into numbers as --table does:",
         *table.encoding.notes,
     )
-
-
-def _encoding_beside(path: Path) -> Path:
-    """File that says how raw traits became the numbers of a table."""
-    return path.with_name(f"{path.stem}{TRAITS_SUFFIX}")
 
 
 def check_twins(folder: Path, files: list[Path]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from latem.core.storage import UMASK, atomic_path, write_text
 from latem.datasets.check import inspect_folder
 from latem.datasets.dataset import Split, ZeroShotDataset
-from latem.datasets.folder import TRAITS_SUFFIX
+from latem.embeddings.table_files import encoding_path
 
 _log = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ def _write_parts(dataset: ZeroShotDataset, folder: Path, name: str) -> None:
         table.to_frame().to_csv(folder / "embeddings" / f"{name}.csv", lineterminator="\n")
         if table.encoding is not None:
             text = json.dumps(table.encoding.to_dict(), indent=1, ensure_ascii=False)
-            write_text(folder / "embeddings" / f"{name}{TRAITS_SUFFIX}", text + "\n")
+            write_text(encoding_path(folder / "embeddings" / f"{name}.csv"), text + "\n")
     (folder / "splits").mkdir()
     for name, split in dataset.splits.items():
         write_split(folder, name, split)

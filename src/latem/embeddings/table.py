@@ -21,6 +21,7 @@ from latem.core.messages import first_few
 from latem.embeddings.table_checks import as_python, check_columns, check_names, check_vectors
 from latem.embeddings.table_files import (
     EXCEL_SUFFIXES,
+    encoding_path,
     read_parquet,
     read_raw,
     read_text,
@@ -324,9 +325,13 @@ class ClassEmbeddings:
         ----------
         table : ClassEmbeddings, DataFrame, dict, (names, array) or path
             With the columns of this table or, if it was made from raw traits, with those. Where
-            both have the same names, a ClassEmbeddings holds numbers, anything else raw traits.
+            both have the same names, a ClassEmbeddings and the table of a dataset folder hold
+            numbers, anything else raw traits.
         """
-        if self.encoding is not None and not isinstance(table, ClassEmbeddings | tuple):
+        numbers_only = isinstance(table, ClassEmbeddings | tuple) or (
+            isinstance(table, str | PathLike) and encoding_path(Path(table)).is_file()
+        )
+        if self.encoding is not None and not numbers_only:
             frame = _raw_frame(table)
             titles = set() if frame is None else set(map(str, frame.columns))
             is_raw = titles != set(self.columns or ()) or titles == set(self.encoding.raw_columns)

@@ -27,6 +27,12 @@ def as_number(cell: Any) -> float | None:
 
 
 EXCEL_SUFFIXES = (".xlsx", ".xlsm", ".xls")
+_TRAITS_SUFFIX = ".traits.json"
+
+
+def encoding_path(path: Path) -> Path:
+    """Where a table's encoding is kept: how raw traits became the numbers of this file."""
+    return path.with_name(f"{path.stem}{_TRAITS_SUFFIX}")
 
 
 def read_raw(path: Path) -> pd.DataFrame:
