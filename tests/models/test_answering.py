@@ -97,7 +97,7 @@ def test_any_model_on_a_dataset_that_knows_its_encoder_can_try(world):
     assert plain.answer(world.testing()[0][:2])[0].probabilities is None
 
 
-def test_false_accepts_are_as_many_as_wanted():
+def test_false_accept_rate_are_as_many_as_wanted():
     """On images that nothing was chosen on, for several numbers of candidates."""
     world = make_latent_world(n_poses=1, n_seen=60, n_unseen=24, n_images=12, random_state=3)
     world = replace(world, splits={"standard": hold_out(world, world.split(), 0.3)})

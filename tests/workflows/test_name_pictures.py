@@ -174,8 +174,8 @@ def test_names_that_look_like_markup_are_shown_as_they_are(photos, trained, tmp_
         (["MODEL", "EMPTY"], "the folder holds no pictures", 3),
         (["MODEL", "PHOTO", "--explain", "--format", "csv"], "do not fit into CSV", 2),
         (["MODEL", "PHOTO", "--seen-penalty", "nan"], "must be a finite number, not nan", 1),
-        (["MODEL", "PHOTO", "--false-accepts", "nan"], "--false-accepts", 2),
-        (["MODEL", "PHOTO", "--false-accepts", "7"], "--false-accepts", 2),
+        (["MODEL", "PHOTO", "--false-accept-rate", "nan"], "--false-accept-rate", 2),
+        (["MODEL", "PHOTO", "--false-accept-rate", "7"], "--false-accept-rate", 2),
         (["MODEL", "PHOTO", "--out", "answers.txt"], "must end in .csv, .jsonl, .parquet", 1),
         (["MODEL", "PHOTO", "--out", "answers.csv", "--explain"], "write a .jsonl file", 1),
     ],
@@ -256,11 +256,11 @@ def test_lists_and_standard_input(photos, trained, tmp_path):
 
 def test_every_part_of_an_answer_can_be_switched_off(photos, trained):
     photo = photos / "images" / "yellow flower" / "1.jpg"
-    run = command("predict", trained, photo, "--false-accepts", 1, "--format", "json")
+    run = command("predict", trained, photo, "--false-accept-rate", 1, "--format", "json")
     assert json.loads(run.stdout)[0]["verdict"] == "named"
-    run = command("predict", trained, photo, "--false-accepts", 0, "--format", "json")
+    run = command("predict", trained, photo, "--false-accept-rate", 0, "--format", "json")
     assert json.loads(run.stdout)[0]["verdict"] != "named"
-    assert "A larger --false-accepts doubts fewer" in " ".join(run.stderr.split())
+    assert "A larger --false-accept-rate doubts fewer" in " ".join(run.stderr.split())
 
 
 def test_pictures_are_read_as_they_are_needed(photos, trained):

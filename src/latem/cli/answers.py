@@ -79,7 +79,7 @@ class Printer:
         typer.echo(
             f"latem: of {n_answers} pictures {n_none} are none of these and {n_doubtful} doubtful "
             f"(?): more than {rate:.0%} of pictures of other classes look as much like one of "
-            f"these. A larger --false-accepts doubts fewer, 1 none.",
+            f"these. A larger --false-accept-rate doubts fewer, 1 none.",
             err=True,
         )
 

@@ -32,7 +32,7 @@ def predict(
     least: Least = None,
     called: Called = None,
     top: Annotated[int, typer.Option(min=1, help="How many classes to give, best first.")] = 5,
-    false_accepts: Annotated[
+    false_accept_rate: Annotated[
         float | None,
         typer.Option(
             min=0,
@@ -97,7 +97,7 @@ def predict(
                     meant,
                     top=top,
                     seen_penalty=seen_penalty,
-                    false_accept_rate=false_accepts,
+                    false_accept_rate=false_accept_rate,
                     explain=explain,
                     encoder_options=options,
                     progress=lambda done: advance(done, len(found)),
@@ -110,12 +110,12 @@ def predict(
                     meant,
                     top=top,
                     seen_penalty=seen_penalty,
-                    false_accept_rate=false_accepts,
+                    false_accept_rate=false_accept_rate,
                     explain=explain,
                     encoder_options=options,
                     progress=advance,
                 )
-        rate = false_accepts
+        rate = false_accept_rate
         if rate is None and hasattr(fitted, "acceptance_"):
             rate = fitted.acceptance_.false_accept_rate
         if out is None:

@@ -48,7 +48,7 @@ def train(
             "penalty on seen classes, none of these."
         ),
     ] = True,
-    false_accepts: Annotated[
+    false_accept_rate: Annotated[
         float,
         typer.Option(
             min=0, max=1, help="Wanted share of pictures of none of the classes that get a name."
@@ -78,7 +78,7 @@ def train(
             split=None if split == "none" else split,
             given={name: value for name, value in given.items() if value is not None},
             calibrate=calibrate,
-            false_accept_rate=false_accepts,
+            false_accept_rate=false_accept_rate,
             seed=seed,
             verbose=not quiet,
         )
