@@ -1,6 +1,7 @@
 """Things several tests need."""
 
 import gzip
+import io
 import json
 import os
 from pathlib import Path
@@ -20,6 +21,13 @@ SHARED = Path(os.environ.get("LATEM_DATA", REPOSITORY.parent / "shared" / "data"
 GOLDEN = REPOSITORY / "tests" / "data" / "latem_golden.npz"
 PHOTOS = Path(sklearn.datasets.__file__).parent / "images"  # china.jpg and flower.jpg
 FORMS = {"class": PairClassSpace, "embedding": PairEmbeddingSpace}
+
+
+class Terminal(io.StringIO):
+    """A stream that claims to be a terminal, where progress is a bar."""
+
+    def isatty(self):
+        return True
 
 
 class ScriptedLatEm(LatEm):

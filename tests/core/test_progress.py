@@ -3,6 +3,7 @@
 import io
 
 import pytest
+from helpers import Terminal
 
 from latem.core.progress import FIRST_LINE, NEXT_LINE, PlainLines, bars_by_title, progress_bar
 
@@ -13,11 +14,6 @@ class Clock:
 
     def __call__(self):
         return self.now
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import Terminal
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -165,15 +166,18 @@ def test_what_cannot_be_searched(world):
         HeldOutSearch(ALE(table), {"rank": [1]}, cv=3).fit(X, y)
 
 
-def test_progress_is_shown_on_the_error_stream_only_if_asked(world, capfd):
+def test_progress_is_shown_on_the_error_stream_only_if_asked(world, capfd, monkeypatch):
     X, y = world.training()
     search = HeldOutSearch(ESZSL(world.embeddings["att"]), {"gamma": [1.0]}, cv=3)
     search.fit(X, y)
     assert capfd.readouterr() == ("", "")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
     search.set_params(verbose=True).fit(X, y)
-    shown = capfd.readouterr()
-    assert shown.out == ""
-    assert "4/4 trainings" in shown.err
+    assert capfd.readouterr() == ("", "")
+    shown = terminal.getvalue()
+    assert "4/4" in shown
+    assert "trainings" in shown
 
 
 @pytest.mark.parametrize(

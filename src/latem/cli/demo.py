@@ -29,10 +29,7 @@ def demo(
     from latem.workflows.demo import run_demo
 
     start = time.perf_counter()
-    with (
-        failures(),
-        bars_by_title(not quiet, "epochs") as advance,
-    ):
+    with failures(), bars_by_title(not quiet, "epochs") as advance:
 
         def show(name: str, info: EpochInfo) -> None:
             advance(f"training {name}", info.epoch, info.n_epochs)

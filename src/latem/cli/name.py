@@ -42,10 +42,7 @@ def name(
     printer = Printer(output)
     if (names is None) == (names_file is None):
         raise typer.BadParameter("Give the possible answers with either --names or --names-file.")
-    with (
-        failures(),
-        warnings.catch_warnings(record=True) as caught,
-    ):
+    with failures(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         wanted = _split(names) if names is not None else read_lines(str(names_file), "names")
         answers = name_pictures_by_words(printer.find(pictures), wanted, top=top, hint=hint)

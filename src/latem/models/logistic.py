@@ -12,8 +12,9 @@ the coefficients; the intercept is free. What many regressions share is computed
   a direction are sums of two arrays.
 
 A regression ends when its gradient is shorter than `TOLERANCE` times what it was at the start (plus
-C n v, so that a start at the optimum counts as one). The objective is strongly convex: coefficients
-are then no farther from the optimum than the gradient is long.
+C n v, so that a start at the optimum counts as one). The objective is strongly convex in the
+coefficients: with the best intercept for them, they are no farther from the optimum than the
+gradient is long.
 """
 
 from __future__ import annotations
