@@ -18,7 +18,7 @@ from latem import (
     map_profiles,
     top_images,
 )
-from latem.inspection.galleries import gallery_of
+from latem.inspection.galleries import galleries_of
 from latem.models.checks import check_is_model
 from latem.workflows.name_pictures import name_pictures
 
@@ -32,7 +32,7 @@ USERS = {
     "top_images": lambda model: top_images(model, X),
     "map_profiles": lambda model: map_profiles(model, X),
     "map_overlap": map_overlap,
-    "gallery_of": lambda model: gallery_of(model, WORLD),
+    "galleries_of": lambda model: galleries_of(model, WORLD),
     "name_pictures": lambda model: name_pictures(model, []),
 }
 SENTENCE = (

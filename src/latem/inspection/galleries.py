@@ -68,6 +68,7 @@ def galleries_of(
     -------
     list of dict, one per gallery
     """
+    inner_model(model, "galleries_of")
     if n < 1:
         raise ValueError(f"n must be at least 1, but is {n}.")
     odd = [kind for kind in by or () if kind not in KINDS]
@@ -83,7 +84,6 @@ def galleries_of(
 
 def kinds_for(model: Any) -> list[str]:
     """Galleries that say something about a model: by class, by trait, by map."""
-    check_is_fitted(model)
     inner = inner_model(model, "galleries_of")
     row = model_rows.row_of(inner)
     kinds = ["class"]
