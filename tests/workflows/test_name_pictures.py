@@ -263,6 +263,18 @@ def test_every_part_of_an_answer_can_be_switched_off(photos, trained):
     assert "A larger --false-accept-rate doubts fewer" in " ".join(run.stderr.split())
 
 
+def test_families_of_traits_from_a_table(photos, trained, tmp_path):
+    photo = photos / "images" / "yellow flower" / "1.jpg"
+    table = tmp_path / "groups.csv"
+    table.write_text("trait,family\nred,colour\ngreen,colour\nblue,colour\n")
+    run = command("predict", trained, photo, "--explain", "--groups", table, "--format", "json")
+    assert run.exit_code == 0, run.output
+    families = json.loads(run.stdout)[0]["explanation"]["families"]
+    assert {family["name"] for family in families} == {"colour", "temple", "flower"}
+    run = command("predict", trained, photo, "--groups", table)
+    assert run.exit_code == 2
+
+
 def test_pictures_are_read_as_they_are_needed(photos, trained):
     """Far fewer pictures are held at once than there are."""
     path = photos / "images" / "yellow flower" / "1.jpg"

@@ -53,6 +53,13 @@ def predict(
     explain: Annotated[
         bool, typer.Option("--explain", help="Say which traits made the difference.")
     ] = False,
+    groups: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --explain: table of traits and the family each belongs to (CSV); by "
+            "default the part before '::' of their names."
+        ),
+    ] = None,
     output: Format = "table",
     out: Annotated[
         Path | None,
@@ -80,6 +87,8 @@ def predict(
     from latem.workflows.bulk import check_bulk_target, name_in_bulk
     from latem.workflows.name_pictures import name_pictures
 
+    if groups is not None and not explain:
+        raise typer.BadParameter("--groups is for explanations: give --explain as well.")
     printer = Printer(output, explain=explain)
     likeness = Likeness(like, changes, most, least, called)
     with failures(CONTINUES if out is not None else START_AGAIN):
@@ -99,6 +108,7 @@ def predict(
                     seen_penalty=seen_penalty,
                     false_accept_rate=false_accept_rate,
                     explain=explain,
+                    groups=groups,
                     encoder_options=options,
                     progress=lambda done: advance(done, len(found)),
                 )
@@ -112,6 +122,7 @@ def predict(
                     seen_penalty=seen_penalty,
                     false_accept_rate=false_accept_rate,
                     explain=explain,
+                    groups=groups,
                     encoder_options=options,
                     progress=advance,
                 )

@@ -219,9 +219,10 @@ class SeenUnseenDisplay:
         classes
             Which classes may be the answer; see `decision_function`.
         gamma : float, optional
-            A penalty to mark.
+            A penalty to mark; by default that of the model's training, if it has one.
         """
         check_is_fitted(model)
+        gamma = getattr(model, "seen_penalty_", None) if gamma is None else gamma
         names, scores = model.candidate_names(classes), model.class_scores(X, classes)
         return cls.from_predictions(y, scores, names, seen=model.classes_, gamma=gamma)
 

@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 
 from latem.core.storage import atomic_path, check_target, library_versions, only_one
+from latem.inspection.explain import inner_model
+from latem.inspection.families import family_of_columns
 from latem.models.answering import BATCH, Asked
 from latem.models.answers import COLUMNS, DOUBTFUL, NONE, Answer
 from latem.models.checks import check_is_model
@@ -62,6 +64,7 @@ def name_in_bulk(
     seen_penalty: float | None = None,
     false_accept_rate: float | None = None,
     explain: bool = False,
+    groups: Any = None,
     encoder_options: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Bulk:
@@ -74,7 +77,7 @@ def name_in_bulk(
     out : path
         A .csv file (a line for each name of each picture), .jsonl (a line of JSON for each
         picture) or .parquet (as .csv). An existing file is replaced when all answers are there.
-    classes, top, seen_penalty, false_accept_rate, explain, encoder_options
+    classes, top, seen_penalty, false_accept_rate, explain, groups, encoder_options
         As for `latem.workflows.name_pictures.name_pictures`; explanations need .jsonl.
     progress : callable, optional
         Called with the number of pictures done and of all.
@@ -90,13 +93,18 @@ def name_in_bulk(
     work = out.with_name(f".{out.name}.answers")
     work.mkdir(exist_ok=True)
     with only_one(work / "lock", f"Another run is writing {out}; wait, or name another file."):
-        journal = Journal(work / "journal.jsonl", _identity(asked, pictures, explain))
+        journal = Journal(
+            work / "journal.jsonl",
+            _identity(asked, pictures, _families(asked, groups) if explain else None),
+        )
         done = n_resumed = journal.n_answers
         report = progress or (lambda done, total: None)
         report(done, len(pictures))
         rest = pictures[done:]
         with journal:
-            for answers in answered(asked, rest, explain=explain, encoder_options=encoder_options):
+            for answers in answered(
+                asked, rest, explain=explain, groups=groups, encoder_options=encoder_options
+            ):
                 journal.write(answers)
                 done += len(answers)
                 report(done, len(pictures))
@@ -181,8 +189,16 @@ class Journal:
                 yield Answer(**json.loads(line))
 
 
-def _identity(asked: Asked, pictures: Sequence[str | PathLike[str]], explain: bool) -> str:
-    """Digest of everything the answers depend on."""
+def _families(asked: Asked, groups: Any) -> list[Any]:
+    """Which traits belong together, as explanations will have it."""
+    table = inner_model(asked.model, "name_in_bulk").class_table_
+    return sorted(family_of_columns(table, groups).items())
+
+
+def _identity(
+    asked: Asked, pictures: Sequence[str | PathLike[str]], families: list[Any] | None
+) -> str:
+    """Digest of everything the answers depend on; `families` of what is to be explained."""
     digest = hashlib.sha256()
     tensors, meta = asked.model.pack()
     for name, array in sorted(tensors.items()):
@@ -193,7 +209,7 @@ def _identity(asked: Asked, pictures: Sequence[str | PathLike[str]], explain: bo
     facts = [
         json.dumps(meta, default=str, sort_keys=True),
         [str(name) for name in asked.names.tolist()],
-        [asked.top, asked.penalty, asked.rate, explain, BATCH],
+        [asked.top, asked.penalty, asked.rate, families, BATCH],
         library_versions(),
         [[os.fspath(picture), *_stamp(picture)] for picture in pictures],
     ]

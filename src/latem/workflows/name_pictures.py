@@ -22,6 +22,7 @@ def name_pictures(
     seen_penalty: float | None = None,
     false_accept_rate: float | None = None,
     explain: bool = False,
+    groups: Any = None,
     encoder_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Answers:
@@ -37,6 +38,8 @@ def name_pictures(
     explain : bool
         Whether to say why the first name was given: `Answer.explanation` is then what
         `Explanation.to_dict` gives, with the whole as "text".
+    groups
+        Which traits belong together in explanations; see `explain_predictions`.
     progress : callable, optional
         Called with the number of pictures done.
 
@@ -47,7 +50,9 @@ def name_pictures(
     check_is_model(model, "name_pictures")
     asked = Asked(model, classes, top, seen_penalty, false_accept_rate)
     found: list[Answer] = []
-    for answers in answered(asked, pictures, explain=explain, encoder_options=encoder_options):
+    for answers in answered(
+        asked, pictures, explain=explain, groups=groups, encoder_options=encoder_options
+    ):
         found += answers
         if progress is not None:
             progress(len(found))
@@ -59,6 +64,7 @@ def answered(
     pictures: Iterable[Any],
     *,
     explain: bool = False,
+    groups: Any = None,
     encoder_options: Mapping[str, Any] | None = None,
 ) -> Iterator[list[Answer]]:
     """Answers to pictures batch by batch, each as soon as it is there."""
@@ -66,7 +72,11 @@ def answered(
         if not explain or not len(X):
             yield answers
             continue
-        found = iter(explain_predictions(asked.model, X, asked.classes, seen_penalty=asked.penalty))
+        found = iter(
+            explain_predictions(
+                asked.model, X, asked.classes, groups=groups, seen_penalty=asked.penalty
+            )
+        )
         yield [
             answer
             if answer.error
