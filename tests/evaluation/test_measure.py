@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
 import latem
-from latem import ESZSL, LatEm, Split, ZeroShotDataset, make_latent_world, train, write_folder
+from latem import ESZSL, LatEm, Split, ZeroShotDataset, make_latent_world, write_folder
 from latem.cli.evaluate import evaluate_command
 from latem.datasets import hold_out
 from latem.evaluation import evaluate
@@ -136,15 +136,6 @@ def test_the_temperature_stays_in_the_model(world, model):
     again = evaluate(fresh, world, calibrate=True)  # with the temperature that is there
     assert again.probabilities == found.probabilities
     assert hasattr(fresh, "rejection_threshold_")
-
-
-def test_what_training_chose_is_measured(world, model):
-    trained = train(world, "att", kind="ESZSL")
-    trained.seen_penalty_, trained.temperature_ = 0.125, 3.0
-    found = evaluate(trained, world, generalized=True, calibrate=True)
-    assert found.generalized.gamma == 0.125
-    assert found.probabilities.test.temperature == found.probabilities.val.temperature == 3.0
-    assert hasattr(trained, "acceptance_")
 
 
 def test_a_fitted_model_is_used_as_it_is(world, model, result):

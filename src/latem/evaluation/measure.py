@@ -27,6 +27,7 @@ from latem.metrics.calibration import (
     risk_coverage_curve,
 )
 from latem.metrics.generalized import generalized_accuracy, seen_unseen_curve
+from latem.models.answers import VERDICTS
 from latem.models.checks import check_is_model
 from latem.models.training_record import row_hashes
 from latem.selection.calibration import HeldOutTwin
@@ -140,6 +141,7 @@ def evaluate(
                 risk_coverage=risk_coverage_curve(
                     answers.confidence(val.temperature), answers.right
                 ),
+                verdicts=_verdicts(model, parts),
             ),
         )
     return result
@@ -276,6 +278,19 @@ def _twin(model: Any, parts: _Parts, share: float, seed: int) -> HeldOutTwin:
     """A copy of the model that has never seen the val classes."""
     X, y = parts.dataset.training(parts.name)
     return HeldOutTwin(model, X, y, np.isin(y, parts.split.val), share=share, seed=seed)
+
+
+def _verdicts(model: Any, parts: _Parts) -> dict[str, dict[str, float]] | None:
+    """How images of unseen classes, and held-out ones of seen classes, are judged."""
+    if not hasattr(model, "acceptance_"):
+        return None
+    images = {"unseen": parts.X_test, "seen": parts.dataset.features[parts.held_out()]}
+    found = {}
+    for part, X in images.items():
+        if len(X):
+            answers = model.answer(X, parts.test, top=1)
+            found[part] = {verdict: answers.count(verdict) / len(X) for verdict in VERDICTS}
+    return found
 
 
 def _measure_generalized(model: Any, parts: _Parts, gamma: float) -> GeneralizedEvaluation:

@@ -58,11 +58,16 @@ class ProbabilityEvaluation:
         On the unseen classes, by the model.
     risk_coverage : RiskCoverage
         On the unseen classes: share of wrong names when the least sure ones are withheld.
+    verdicts : dict of str to dict, or None
+        Shares of images that are named, doubtful, and none of these, among the unseen classes:
+        of "unseen" ones, and of "seen" ones that were held out, which are outsiders there. None if
+        the model cannot tell outsiders.
     """
 
     val: CalibrationReport
     test: CalibrationReport
     risk_coverage: RiskCoverage
+    verdicts: dict[str, dict[str, float]] | None = None
 
 
 @dataclass(frozen=True)
@@ -153,6 +158,7 @@ class Evaluation:
                     {"coverage": c, "risk": probabilities.risk_coverage.at(c)} for c in _COVERAGES
                 ],
             },
+            "verdicts": probabilities.verdicts,
         }
         return plain
 
@@ -174,6 +180,8 @@ class Evaluation:
                 rows += [(f"probabilities, {part}", name, value) for name, value in report.items()]
             curve = self.probabilities.risk_coverage
             rows.append(("probabilities, test", "risk_coverage_area", curve.area))
+            for title, shares in (self.probabilities.verdicts or {}).items():
+                rows += [(f"verdicts, {title}", name, value) for name, value in shares.items()]
         return rows
 
     def to_text(self) -> str:
@@ -227,11 +235,18 @@ def _probability_text(found: ProbabilityEvaluation) -> list[str]:
         lines.append([title, *losses, *errors])
     curve = found.risk_coverage
     risks = ", ".join(f"{curve.at(c):.1%} at {c:.0%}" for c in _COVERAGES)
+    verdicts = []
+    if found.verdicts is not None:
+        lines_of = [["", *next(iter(found.verdicts.values()))]]
+        for title, shares in found.verdicts.items():
+            lines_of.append([f"images of {title} classes", *(f"{v:.1%}" for v in shares.values())])
+        verdicts = ["Verdicts among the unseen classes", _table(lines_of)]
     return [
         f"Probabilities at temperature {found.val.temperature:.4g}, fitted on "
         f"{found.val.n_classes} held-out classes",
         _table(lines),
         f"Wrong names at coverage: {risks}; area under the curve {curve.area:.3f}",
+        *verdicts,
     ]
 
 

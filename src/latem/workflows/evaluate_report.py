@@ -22,6 +22,7 @@ from latem.inspection.displays import ReliabilityDisplay, RiskCoverageDisplay, S
 from latem.inspection.explain import inner_model
 from latem.inspection.galleries import galleries_of
 from latem.inspection.pictures import Pictures
+from latem.models.answers import VERDICTS
 from latem.report import write_evaluation
 from latem.report.names import label, percent, pictograph
 
@@ -284,7 +285,13 @@ def _sureness(result: Evaluation, missing: str) -> dict[str, Any] | None:
     found, answers = result.probabilities, result.scored
     if found is None or answers is None:
         return {"missing": missing} if missing else None
+    verdicts = {
+        f"images of {part} classes": list(shares.values())
+        for part, shares in (found.verdicts or {}).items()
+    }
     return {
+        "columns": list(VERDICTS),
+        "table": verdicts,
         "plots": [
             {
                 "title": "Reliability",
@@ -302,7 +309,7 @@ def _sureness(result: Evaluation, missing: str) -> dict[str, Any] | None:
                 "caption": "Wrong answers if only the surest images get one.",
                 "display": RiskCoverageDisplay(found.risk_coverage),
             },
-        ]
+        ],
     }
 
 
