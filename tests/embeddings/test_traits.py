@@ -91,7 +91,7 @@ def test_a_later_class_is_treated_alike(encoding):
     np.testing.assert_allclose(strange[:, habitat], 0, atol=1e-12)
     with pytest.raises(ValueError, match="lacks the traits 'diet'"):
         encoding.transform(new.drop(columns="diet"))
-    with pytest.raises(ValueError, match="'weight' needs a number, but a class has 'heavy'"):
+    with pytest.raises(ValueError, match="'weight' needs a number, not 'heavy'"):
         encoding.transform(new.assign(weight="heavy"))
     assert encoding.transform(new.drop(columns="latin")).shape == (1, 9)
 
@@ -133,7 +133,7 @@ def test_units_in_cells():
     assert "'weight' is in 'g'" in encoding.notes[0]
     later = pd.DataFrame({"weight": ["12 g", "12"]}, index=list("xy"))
     assert len(set(encoding.transform(later).ravel())) == 1
-    with pytest.raises(ValueError, match=r"needs a number \(g\), but a class has '12 kg'"):
+    with pytest.raises(ValueError, match=r"needs a number \(g\), not '12 kg'"):
         encoding.transform(pd.DataFrame({"weight": ["12 kg"]}, index=["x"]))
 
 
@@ -287,3 +287,45 @@ def test_a_mixture_says_which_cell_is_wrong(tmp_path):
     (tmp_path / "t.csv").write_text("class,w\na,1\nb,2\nc,3\nd,4\ne,5\nf,o\n")
     with pytest.raises(ValueError, match=r"t.csv: .* class 'f', column 'w' holds 'o'"):
         ClassEmbeddings.from_traits(tmp_path / "t.csv")
+
+
+def test_a_title_that_is_there_twice_is_refused():
+    twice = pd.DataFrame([[1.0, 2.0], [3.0, 4.0]], index=["a", "b"], columns=["blue", "blue"])
+    with pytest.raises(ValueError, match="two columns called 'blue'"):
+        ClassEmbeddings.from_traits(twice)
+    table = ClassEmbeddings.from_traits(BIRDS)
+    more = pd.concat([BIRDS, BIRDS.iloc[:, :1]], axis=1)
+    with pytest.raises(ValueError, match="two columns called"):
+        table.matching(more)
+
+
+def test_thousands_or_decimals_must_be_told():
+    raw = pd.DataFrame({"mass": ["350", "1,200", "40"], "x": ["a", "b", "a"]}, index=list("abc"))
+    with pytest.raises(ValueError, match=r"'1,200', which may be .* write 1200 or 1.200"):
+        ClassEmbeddings.from_traits(raw)
+    raw["mass"] = ["350", "1,25", "40"]
+    assert "'mass' is read with decimal commas." in ClassEmbeddings.from_traits(raw).encoding.notes
+
+
+def test_words_that_begin_with_numbers_are_told():
+    raw = pd.DataFrame({"mass": ["29 g", "5.5 kg", "29 g", "30 g"]}, index=list("abcd"))
+    notes = ClassEmbeddings.from_traits(raw).encoding.notes
+    assert any("most begin with a number" in note for note in notes)
+
+
+def test_the_unit_in_a_title_may_be_written_in_cells():
+    raw = pd.DataFrame(
+        {"mass (g)": [12.0, 350.0, 9000.0], "diet": ["fish", "seeds", "fish"]}, index=list("abc")
+    )
+    table = ClassEmbeddings.from_traits(raw)
+    new = pd.DataFrame({"mass (g)": ["350 g"], "diet": ["seeds"]}, index=["d"])
+    np.testing.assert_allclose(table.matching(new).vectors[0], table["b"])
+    with pytest.raises(ValueError, match=r"needs a number, not '350 kg'"):
+        table.matching(new.assign(**{"mass (g)": "350 kg"}))
+
+
+def test_a_class_without_any_trait_is_refused():
+    table = ClassEmbeddings.from_traits(BIRDS)
+    empty = pd.DataFrame([[None] * BIRDS.shape[1]], index=["ghost"], columns=BIRDS.columns)
+    with pytest.raises(ValueError, match="says nothing about 'ghost'"):
+        table.matching(empty)

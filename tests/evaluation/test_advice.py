@@ -116,9 +116,10 @@ def test_probabilities_that_are_off():
     assert rules.too_sure(FINE) == ""
     assert rules.too_sure(replace(FINE, probabilities=probabilities(0.05, 0.01))) == ""
     told = rules.too_sure(replace(FINE, probabilities=probabilities(0.3, 0.05)))
-    assert "model.calibrate" in told
+    assert "latem.calibrate_answers" in told
     assert "30.0% off as they are, 5.0% at temperature 0.5" in told
-    told = rules.too_sure(replace(FINE, probabilities=probabilities(0.3, 0.25)))
+    assert rules.too_sure(replace(FINE, probabilities=probabilities(0.3, 0.05)), True) == ""
+    told = rules.too_sure(replace(FINE, probabilities=probabilities(0.3, 0.25)), True)
     assert "25.0% off even after calibration" in told
 
 

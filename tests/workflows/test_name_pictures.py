@@ -167,15 +167,17 @@ def test_names_that_look_like_markup_are_shown_as_they_are(photos, trained, tmp_
     ("arguments", "message", "code"),
     [
         (["nowhere.model", "PHOTO"], "There is no model file 'nowhere.model'", 1),
-        (["MODEL", "nowhere.jpg"], "nowhere.jpg: there is no such file", 3),
+        (["MODEL", "nowhere.jpg"], "nowhere.jpg: there is no such file", 1),
         (["MODEL", "PHOTO", "--classes", "unicorn"], "unicorn", 1),
         (["MODEL", "PHOTO", "--classes", " , "], "names no class", 1),
         (["MODEL", "PHOTO", "--format", "xml"], "--format must be table, json or csv", 2),
-        (["MODEL", "EMPTY"], "the folder holds no pictures", 3),
+        (["MODEL", "EMPTY"], "the folder holds no pictures", 1),
         (["MODEL", "PHOTO", "--explain", "--format", "csv"], "do not fit into CSV", 2),
         (["MODEL", "PHOTO", "--seen-penalty", "nan"], "must be a finite number, not nan", 1),
         (["MODEL", "PHOTO", "--false-accept-rate", "nan"], "--false-accept-rate", 2),
         (["MODEL", "PHOTO", "--false-accept-rate", "7"], "--false-accept-rate", 2),
+        (["EMPTY", "PHOTO"], "is a folder, not a model file", 1),
+        (["MODEL", "PHOTO", "--out", "a.csv", "--format", "json"], "--format is for what", 2),
         (["MODEL", "PHOTO", "--out", "answers.txt"], "must end in .csv, .jsonl, .parquet", 1),
         (["MODEL", "PHOTO", "--out", "answers.csv", "--explain"], "write a .jsonl file", 1),
     ],
@@ -248,6 +250,8 @@ def test_lists_and_standard_input(photos, trained, tmp_path):
     assert by_list.exit_code == 0, by_list.output
     assert by_list.stdout == by_input.stdout
     assert by_list.stdout.count("yellow flower/0.jpg") == 2
+    nothing = command("predict", trained, "-", input="\n")
+    assert (nothing.exit_code, nothing.stderr) == (1, "latem: No pictures are given.\n")
     (tmp_path / "odd.csv").write_text("picture\na.jpg\n")
     run = command("predict", trained, tmp_path / "odd.csv")
     assert run.exit_code == 1
@@ -260,7 +264,10 @@ def test_every_part_of_an_answer_can_be_switched_off(photos, trained):
     assert json.loads(run.stdout)[0]["verdict"] == "named"
     run = command("predict", trained, photo, "--false-accept-rate", 0, "--format", "json")
     assert json.loads(run.stdout)[0]["verdict"] != "named"
-    assert "A larger --false-accept-rate doubts fewer" in " ".join(run.stderr.split())
+    run = command("predict", trained, photo, "--false-accept-rate", 0)
+    assert "see --false-accept-rate" in " ".join(run.stderr.split())
+    run = command("predict", trained, photo, "--false-accept-rate", 0, "-q")
+    assert run.stderr == ""
 
 
 def test_families_of_traits_from_a_table(photos, trained, tmp_path):
@@ -273,6 +280,33 @@ def test_families_of_traits_from_a_table(photos, trained, tmp_path):
     assert {family["name"] for family in families} == {"colour", "temple", "flower"}
     run = command("predict", trained, photo, "--groups", table)
     assert run.exit_code == 2
+
+
+def test_one_candidate_is_answered_though_there_is_nothing_to_explain(photos, trained):
+    photo = photos / "images" / "yellow flower" / "1.jpg"
+    run = command("predict", trained, photo, "--classes", "yellow flower", "--explain")
+    assert run.exit_code == 0, run.output
+    assert "100%" in run.stdout
+
+
+def test_a_warning_of_the_library_is_a_sentence_once(photos, trained, monkeypatch):
+    import warnings
+
+    from latem.models.table_model import TableClassifier
+
+    plain = TableClassifier.settled
+
+    def settled(self, classes):
+        for _ in range(2):
+            warnings.warn_explicit("A trait is new.", UserWarning, "table.py", 1)
+        return plain(self, classes)
+
+    monkeypatch.setattr(TableClassifier, "settled", settled)
+    photo = photos / "images" / "yellow flower" / "1.jpg"
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        run = command("predict", trained, photo, "-q")
+    assert run.stderr == "latem: A trait is new.\n"
 
 
 def test_pictures_are_read_as_they_are_needed(photos, trained):

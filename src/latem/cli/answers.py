@@ -1,7 +1,8 @@
 """Pictures given on the command line and the names found for them: for `predict` and `name`.
 
 Exit codes: 0 if all pictures were named, 1 if the command could not do its work, 2 if it was
-misused, 3 if some pictures could not be read (the others are answered), 130 if it was interrupted.
+misused, 3 if some pictures could not be read (the others are answered; 1 if none could), 130 if it
+was interrupted.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Printer:
                 "Explanations do not fit into CSV; use --format json or table."
             )
         self.output = output
-        self.n_failed = 0
+        self.n_failed = self.n_answered = 0
 
     def find(self, sources: Iterable[str]) -> list[Path]:
         """Pictures to name: the files given, all pictures in folders, and those on lists."""
@@ -63,23 +64,31 @@ class Printer:
         meant: list[str] = []
         for source in sources:
             if source == "-":
-                lines = typer.get_text_stream("stdin").read().splitlines()
+                try:
+                    lines = typer.get_text_stream("stdin").read().splitlines()
+                except UnicodeDecodeError:
+                    raise ValueError(
+                        "Standard input is no list of paths, one per line, in UTF-8."
+                    ) from None
                 meant += [line for line in lines if line.strip()]
             else:
                 meant.append(source)
         found, errors = pictures_in(meant)
         for error in errors:
             self.unreadable(str(error))
+        if not found and not errors:
+            raise ValueError("No pictures are given.")
         return found
 
     def judged(self, n_answers: int, n_doubtful: int, n_none: int, rate: float | None) -> None:
-        """Tell how many answers are doubtful or none of these, and how to change that."""
+        """Tell what a question mark means, and how to change that."""
         if rate is None or not (n_doubtful or n_none):
             return
+        pictures = "1 picture" if n_answers == 1 else f"{n_answers} pictures"
         typer.echo(
-            f"latem: of {n_answers} pictures {n_none} are none of these and {n_doubtful} doubtful "
-            f"(?): more than {rate:.0%} of pictures of other classes look as much like one of "
-            f"these. A larger --false-accept-rate doubts fewer, 1 none.",
+            f"latem: {pictures}: {n_doubtful} doubtful (?), {n_none} none of these. Doubtful are "
+            f"names with less than even odds, and pictures that are no more like these classes "
+            f"than {rate:.0%} of pictures of others; see --false-accept-rate.",
             err=True,
         )
 
@@ -89,12 +98,13 @@ class Printer:
         typer.echo(f"latem: {reason}", err=True)
 
     def finish(self) -> None:
-        """Exit with code 3 if a picture could not be read."""
+        """Exit with code 3 if a picture could not be read, with 1 if none could."""
         if self.n_failed:
-            raise typer.Exit(UNREADABLE)
+            raise typer.Exit(UNREADABLE if self.n_answered else 1)
 
     def show(self, answers: Answers, among: str = "") -> None:
         """Print the answers; `among` says which classes they were chosen from."""
+        self.n_answered += len(answers) - len(answers.errors)
         for failed in answers.errors:
             self.unreadable(f"{failed.picture}: {failed.error}")
         if self.output == "json":
@@ -116,6 +126,13 @@ def _lines(answers: Answers) -> str:
     return text.getvalue()
 
 
+def _percent(p: float) -> str:
+    """A probability that is never rounded to certainty."""
+    if p > 0.995:
+        return ">99%" if p < 1 else "100%"
+    return f"{p:.0%}" if p >= 0.005 else "<1%"
+
+
 def _print(answers: Sequence[Answer], among: str) -> None:
     from latem.models.answers import DOUBTFUL, NONE
 
@@ -132,10 +149,10 @@ def _print(answers: Sequence[Answer], among: str) -> None:
     for one in answers:
         path = os.path.relpath(os.path.abspath(one.picture), folder)
         shown = [
-            f"{name} {p:.0%}" if sure else str(name)
+            f"{name} {_percent(p)}" if sure else str(name)
             for name, p in zip(one.names, one.probabilities or one.scores, strict=True)
         ]
-        first = f"{one.probabilities[0]:.0%}" if one.probabilities else f"{one.scores[0]:.3f}"
+        first = _percent(one.probabilities[0]) if one.probabilities else f"{one.scores[0]:.3f}"
         if one.none_of_these:
             cells = (path, NONE, "", ", ".join(shown))
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -82,7 +83,9 @@ def failures(interrupted: str = START_AGAIN) -> Iterator[None]:
         How to go on after an interruption; the rest of a sentence.
     """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = _Told()
+            yield
     except BrokenPipeError:
         raise  # the reader closed the pipe, as head does: click then ends quietly
     except (OSError, ValueError, TypeError, ImportError) as error:
@@ -91,6 +94,19 @@ def failures(interrupted: str = START_AGAIN) -> Iterator[None]:
     except KeyboardInterrupt as stop:
         _complain(f"interrupted; {interrupted}.")
         raise typer.Exit(143 if isinstance(stop, Terminated) else 130) from None
+
+
+class _Told:
+    """Shows a warning of the library as a sentence, each once."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def __call__(self, message: Any, *_: Any, **__: Any) -> None:
+        sentence = str(message)
+        if sentence not in self._said:
+            self._said.add(sentence)
+            typer.echo(f"latem: {sentence}", err=True)
 
 
 def _complain(sentence: str) -> None:

@@ -81,17 +81,21 @@ def predict(
     one of these. Pictures that hardly look like any of the classes are none of these. Pictures that
     cannot be read are listed, and the exit code is then 3.
     """
-    from latem.core.progress import progress_bar
-    from latem.models.answers import DOUBTFUL, NONE
-    from latem.models.files import load
-    from latem.workflows.bulk import check_bulk_target, name_in_bulk
-    from latem.workflows.name_pictures import name_pictures
-
     if groups is not None and not explain:
         raise typer.BadParameter("--groups is for explanations: give --explain as well.")
+    if out is not None and output != "table":
+        raise typer.BadParameter(
+            "--format is for what is printed; the ending of --out says how the file is written."
+        )
     printer = Printer(output, explain=explain)
     likeness = Likeness(like, changes, most, least, called)
     with failures(CONTINUES if out is not None else START_AGAIN):
+        from latem.core.progress import progress_bar
+        from latem.models.answers import DOUBTFUL, NONE
+        from latem.models.files import load
+        from latem.workflows.bulk import check_bulk_target, name_in_bulk
+        from latem.workflows.name_pictures import name_pictures
+
         if out is not None:
             check_bulk_target(out, explain=explain)
         fitted = load(model)
@@ -132,12 +136,16 @@ def predict(
         if out is None:
             printer.show(answers, among(classes, fitted, meant))
             n_answers = len(answers) - len(answers.errors)
-            printer.judged(n_answers, answers.count(DOUBTFUL), answers.count(NONE), rate)
+            if not quiet and output == "table":
+                printer.judged(n_answers, answers.count(DOUBTFUL), answers.count(NONE), rate)
         else:
             printer.n_failed += bulk.n_unreadable
             n_answers = bulk.n_pictures - bulk.n_unreadable
+            printer.n_answered += n_answers
             resumed = f", {bulk.n_resumed} of them by an earlier run" if bulk.n_resumed else ""
             lost = f" {bulk.n_unreadable} could not be read." if bulk.n_unreadable else ""
-            typer.echo(f"Answers for {n_answers} pictures are in {out}{resumed}.{lost}")
-            printer.judged(n_answers, bulk.n_doubtful, bulk.n_none, rate)
+            how_many = "1 picture is" if n_answers == 1 else f"{n_answers} pictures are"
+            typer.echo(f"{how_many} answered in {out}{resumed}.{lost}")
+            if not quiet:
+                printer.judged(n_answers, bulk.n_doubtful, bulk.n_none, rate)
     printer.finish()

@@ -64,11 +64,11 @@ def train(
     What is not given is chosen on held-out classes: the split's val classes, or folds of classes.
     So is how the model will answer, which `latem predict` then uses.
     """
-    from latem.core import storage
-    from latem.workflows.train import train_model
-
     given = {"n_maps": maps, "learning_rate": step, "n_epochs": epochs}
     with failures(NOTHING_WRITTEN):
+        from latem.core import storage
+        from latem.workflows.train import train_model
+
         storage.check_target(out)
         done = train_model(
             dataset,

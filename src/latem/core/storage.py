@@ -147,6 +147,8 @@ def write_file(
 def read_file(path: str | PathLike[str], kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays and JSON data of a file that `write_file` wrote for the same `kind`."""
     path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, not a {kind} file.")
     if not path.is_file():
         raise FileNotFoundError(f"There is no {kind} file {str(path)!r}.")
     try:

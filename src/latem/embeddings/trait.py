@@ -19,6 +19,7 @@ from latem.embeddings.trait_cells import (
     plain_number,
     split_cell,
     texts_of,
+    unit_in_title,
 )
 
 _ROUNDING = 1e-6  # by which a number may miss a whole one that it stands for
@@ -169,11 +170,12 @@ def _read_number_column(trait: Trait, texts: list[str | None]) -> np.ndarray:
         elif trait.form == "decimal comma" and number is None:
             number = comma_number(text)
         elif number is None and (match := WITH_UNIT.fullmatch(text)):
-            number = float(match.group(1)) if match.group(2) == trait.form else None
+            units = {trait.form, unit_in_title(trait.name)} - {""}
+            number = float(match.group(1)) if match.group(2) in units else None
         if number is None:
             wanted = {"": "a number", "yes": "yes or no"}.get(
                 trait.form, f"a number ({trait.form})"
             )
-            raise ValueError(f"Trait {trait.name!r} needs {wanted}, but a class has {text!r}.")
+            raise ValueError(f"Trait {trait.name!r} needs {wanted}, not {text!r}.")
         values.append(number)
     return np.array(values)[:, None]

@@ -26,6 +26,15 @@ _MOSTLY = 0.5  # share of numbers from which on a word among them is a slip
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+(,\d+)?")
 
 
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+")
+
+
+_NUMBER_FIRST = re.compile(r"[~<>≈±]?\s*[-+]?\d")
+
+
+_UNIT_IN_TITLE = re.compile(r"[(\[]\s*([^()\[\]]+?)\s*[)\]]\s*$")
+
+
 WITH_UNIT = re.compile(r"([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([^\d\s].*)")
 
 
@@ -68,8 +77,11 @@ def numbers_of(
     """Numbers of a column with NaN for gaps, and how they were read; None if they are words."""
     known = [text for text in texts if text is not None]
     readers = (("", plain_number), ("decimal comma", comma_number))
+    with_comma = [text for text in known if "," in text]
     for form, read in readers:
         values = [read(text) for text in known]
+        if form and with_comma and all(map(_THOUSANDS.fullmatch, with_comma)):
+            continue  # 1,200 may be either
         if all(value is not None for value in values):
             return _spread_out(texts, values), form
     units = {match.group(2) for match in map(WITH_UNIT.fullmatch, known) if match}
@@ -77,6 +89,11 @@ def numbers_of(
         values = [float(WITH_UNIT.fullmatch(text).group(1)) for text in known]  # type: ignore[union-attr]
         return _spread_out(texts, values), units.pop()
     good = sum(plain_number(text) is not None for text in known)
+    if with_comma and all(comma_number(text) is not None for text in known):
+        raise ValueError(
+            f"Column {name!r} holds {with_comma[0]!r}, which may be thousands or a decimal comma; "
+            f"write {with_comma[0].replace(',', '')} or {with_comma[0].replace(',', '.')}."
+        )
     if good >= _MOSTLY * len(known):
         row = next(i for i, text in enumerate(texts) if text and plain_number(text) is None)
         raise ValueError(
@@ -84,6 +101,17 @@ def numbers_of(
             f"{name!r} holds {texts[row]!r}; write a number there, or leave the cell empty."
         )
     return None
+
+
+def begins_with_number(text: str) -> bool:
+    """Whether a text may have been meant as a number."""
+    return _NUMBER_FIRST.match(text) is not None
+
+
+def unit_in_title(title: str) -> str:
+    """The unit in brackets at the end of a column's title, or nothing."""
+    found = _UNIT_IN_TITLE.search(title)
+    return found.group(1) if found else ""
 
 
 def plain_number(text: str) -> float | None:

@@ -19,7 +19,15 @@ from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder
 
 from latem.core.messages import first_few
 from latem.embeddings.trait import Trait, ranks
-from latem.embeddings.trait_cells import NO, YES, find_separator, numbers_of, split_cell, texts_of
+from latem.embeddings.trait_cells import (
+    NO,
+    YES,
+    begins_with_number,
+    find_separator,
+    numbers_of,
+    split_cell,
+    texts_of,
+)
 
 SCALES = (  # words that have an order, from least to most
     ("tiny", "very small", "small", "medium", "large", "very large", "huge"),
@@ -74,6 +82,7 @@ class TraitEncoding:
         ordered : dict of column name to values, optional
             Values of ordered categories, from least to most.
         """
+        _check_titles(frame)
         ordered = dict(ordered or {})
         odd = [name for name in ordered if name not in frame.columns]
         if odd:
@@ -93,13 +102,22 @@ class TraitEncoding:
 
         Gaps and values that were not known are taken as unknown; a warning tells of the latter.
         """
+        _check_titles(frame)
         missing = [name for name in self.raw_columns if name not in frame.columns]
         if missing:
             raise ValueError(
                 f"The table lacks the traits {first_few(missing)}; add them, or leave cells empty "
                 f"where a trait is not known."
             )
-        parts = [trait.encode(frame[trait.name]) for trait in self.traits if trait.columns]
+        used = [trait for trait in self.traits if trait.columns]
+        known = [[text is not None for text in texts_of(frame[trait.name])] for trait in used]
+        blank = frame.index[~np.any(known, axis=0)] if known else frame.index[:0]
+        if len(blank):
+            raise ValueError(
+                f"The table says nothing about {first_few(blank.tolist())}: every cell is empty; "
+                f"describe at least one trait."
+            )
+        parts = [trait.encode(frame[trait.name]) for trait in used]
         return np.concatenate(parts, axis=1) if parts else np.empty((len(frame), 0))
 
     def decode(self, vector: np.ndarray) -> dict[str, str] | None:
@@ -276,6 +294,11 @@ class _Column:
             notes.append(f"{self.name!r} is left out: {self.remark}.")
         elif self.kind == "category":
             notes.append(f"{self.name!r} has the categories {first_few(self.values)}.")
+            if sum(map(begins_with_number, self.values)) > len(self.values) / 2:
+                notes.append(
+                    f"{self.name!r} is taken for words, though most begin with a number; if they "
+                    f"are numbers, write plain ones, all in one unit."
+                )
         elif self.kind == "several":
             notes.append(
                 f"{self.name!r} has several values in a cell, apart by {self.form!r}: "
@@ -293,6 +316,15 @@ class _Column:
             gaps = "gap" if self.n_gaps == 1 else "gaps"
             notes.append(f"{self.name!r} has {self.n_gaps} {gaps}, filled with the mean.")
         return notes
+
+
+def _check_titles(frame: pd.DataFrame) -> None:
+    twice = frame.columns[frame.columns.duplicated()]
+    if len(twice):
+        raise ValueError(
+            f"The table has two columns called {first_few(sorted(set(map(str, twice))))}; give "
+            f"every trait a name of its own."
+        )
 
 
 def _typical_spread(columns: list[_Column]) -> float | None:

@@ -38,11 +38,14 @@ class Learned:
         Descriptions of the unseen classes; None if the model has several tables.
     balanced : bool
         Whether the model keeps classes from being the answer too often.
+    calibrated : bool
+        Whether its training chose temperature and penalty, which answers use by themselves.
     """
 
     n_classes: int
     table: ClassEmbeddings | None = None
     balanced: bool = False
+    calibrated: bool = False
 
 
 def advice(result: Evaluation, learned: Learned, n: int = 4) -> list[str]:
@@ -62,11 +65,11 @@ def advice(result: Evaluation, learned: Learned, n: int = 4) -> list[str]:
     """
     found = [
         near_chance(result),
-        seen_bias(result),
+        seen_bias(result) if not learned.calibrated else "",
         confused_pair(result, learned.table),
         hub(result, learned.balanced),
         few_classes(learned.n_classes),
-        too_sure(result),
+        too_sure(result, learned.calibrated),
         worth_withholding(result),
     ]
     sentences = [sentence for sentence in found if sentence]
@@ -174,8 +177,8 @@ def few_classes(n_classes: int) -> str:
     )
 
 
-def too_sure(result: Evaluation) -> str:
-    """Whether probabilities are off, and a temperature mends it."""
+def too_sure(result: Evaluation, calibrated: bool = False) -> str:
+    """Whether probabilities are off, and a temperature mends it, unless it does already."""
     found = result.probabilities
     if found is None or found.test.ece_before < _MISCALIBRATED:
         return ""
@@ -185,8 +188,11 @@ def too_sure(result: Evaluation) -> str:
             f"Do not take its probabilities at their word: they are {after:.1%} off even after "
             f"calibration."
         )
+    if calibrated:
+        return ""
     return (
-        f"Calibrate before its probabilities are used (model.calibrate on held-out classes): they "
+        f"Calibrate before its probabilities are used (latem.calibrate_answers, or train it with "
+        f"latem train): they "
         f"are {before:.1%} off as they are, {after:.1%} at temperature "
         f"{found.test.temperature:.3g}."
     )

@@ -24,6 +24,7 @@ from latem.models.probabilities import ProbabilityMixin
 from latem.models.scoring import best_k
 
 BATCH = 32  # pictures that are encoded together
+_EVEN = 0.5  # probability below which a name is doubtful
 _USUAL = 0.92  # of the pictures of candidates are not called none of these
 _AHEAD = 2 * BATCH  # pictures that are decoded in advance
 
@@ -173,7 +174,9 @@ class Asked:
         if self.rate is not None:
             strangeness = model.strangeness_of(X, self.classes, plain)
             strange = strangeness.tolist()
-            which = (strangeness > self.rate).astype(int) + (strangeness > self.limit)
+            unsure = np.array([row is not None and row[0] < _EVEN for row in sure])
+            doubtful = (strangeness > self.rate) | (unsure & (self.rate < 1))
+            which = np.where(strangeness > self.limit, 2, doubtful.astype(int))
             verdicts = [VERDICTS[i] for i in which]
         return [
             Answer(*parts)

@@ -36,7 +36,8 @@ class Answer:
         None if the model was never calibrated.
     verdict : {"named", "doubtful", "none of these"} or None
         "named" where no more than the wanted share of outsiders (pictures of none of the
-        candidates) looks as much like one of them; "none of these" where hardly any picture of a
+        candidates) looks as much like one of them, and the name is more likely than all others
+        together; "none of these" where hardly any picture of a
         candidate (one in twenty) looks so little like one; "doubtful" in between. None if the
         model cannot tell.
     strangeness : float or None

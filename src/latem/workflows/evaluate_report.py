@@ -335,6 +335,7 @@ def _learned(model: Any, answers: Scored) -> Learned:
         n_classes=len(model.classes_),
         table=None if table is None else table.select(answers.classes.tolist()),
         balanced=bool(getattr(inner, "balance_classes", False)),
+        calibrated=hasattr(model, "acceptance_"),
     )
 
 
