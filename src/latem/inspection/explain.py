@@ -269,14 +269,13 @@ def explain_predictions(
     if against is not None and len(against) != len(X):
         raise ValueError(f"against names {len(against)} classes for {len(X)} images.")
     places = {name: i for i, name in enumerate(chosen.names.tolist())}
-    columns = model.class_table_.column_names()
-    family_of = family_of_columns(model.class_table_, groups)
-    vectors = chosen.vectors.astype(np.float64)
+    columns, vectors, basis = model.class_view_.terms(chosen)
+    family_of = {} if by_likeness(model) else family_of_columns(model.class_table_, groups)
     penalty = float(seen_penalty) * np.isin(chosen.names, model.classes_)
     explanations = []
     for row in range(len(X)):
         features = model.scaler_.transform(X[row : row + 1], np.float64)[0]
-        projected = projected_images(model, features, maps)  # (n_maps, n_dimensions)
+        projected = projected_images(model, features, maps) @ basis  # (n_maps, n_columns)
         by_map = projected @ vectors.T  # (n_maps, n_classes)
         order = np.argsort(penalty - by_map.max(axis=0), kind="stable")
         best = int(order[0])
@@ -349,6 +348,11 @@ def inner_model(model: Any, user: str) -> Any:
     check_is_model(inner, user)
     check_is_fitted(model)
     return inner
+
+
+def by_likeness(model: Any) -> bool:
+    """Whether a model knows classes by a kernel: then seen classes speak, and no single trait."""
+    return model.class_view_.kernel is not None
 
 
 def bilinear_maps(model: Any) -> np.ndarray:

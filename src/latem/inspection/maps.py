@@ -123,11 +123,12 @@ def map_profiles(model: Any, X: Any, classes: Any = "unseen") -> list[MapProfile
     model = with_maps(model, "map_profiles")
     X = model.check_images(X)
     chosen = model.class_view_.candidates(classes)
-    n_maps, _, n_dimensions = model.maps_.shape
+    columns, loadings, basis = model.class_view_.terms(chosen)
+    n_maps = len(model.maps_)
     named = np.empty(len(X), np.intp)
     winner = np.empty(len(X), np.intp)
     scorer = model.map_scorer(chosen)
-    sums = np.zeros((n_maps, n_dimensions))
+    sums = np.zeros((n_maps, len(columns)))
     for first in range(0, len(X), 1024):
         rows = slice(first, min(first + 1024, len(X)))
         features = model.scaler_.transform(X[rows], model.dtype_)
@@ -139,9 +140,8 @@ def map_profiles(model: Any, X: Any, classes: Any = "unseen") -> list[MapProfile
             projected = features[won] @ model.maps_[k]
             if model.by_direction:
                 projected = unit_rows(projected)
-            terms = projected * chosen.vectors[named[rows][won]]
+            terms = (projected @ basis) * loadings[named[rows][won]]
             sums[k] += terms.sum(axis=0, dtype=np.float64)
-    columns = model.class_table_.column_names()
     profiles = []
     for k in range(n_maps):
         won = winner == k

@@ -23,7 +23,7 @@ import pandas as pd
 
 from latem.core.arrays import unit_rows
 from latem.core.messages import first_few
-from latem.inspection.explain import bilinear_maps, inner_model, projected_images
+from latem.inspection.explain import bilinear_maps, by_likeness, inner_model, projected_images
 
 _BLOCK = 1024
 _SAME = 0.8  # correlation above which two traits say the same of some classes
@@ -57,6 +57,11 @@ def trait_scores(model: Any, X: Any, classes: Any = "unseen") -> pd.DataFrame:
     """
     model = inner_model(model, "trait_scores")
     maps = bilinear_maps(model)
+    if by_likeness(model):
+        raise TypeError(
+            f"{type(model).__name__} knows classes by a kernel (class_kernel), as like others, not "
+            f"by single traits."
+        )
     X = model.check_images(X)
     view = model.class_view_
     vectors = view.candidates(classes).vectors.astype(np.float64)
@@ -137,7 +142,8 @@ def distinct_traits(model: Any, agreement: pd.Series, classes: Any, n: int) -> l
 
 def has_trait_names(model: Any) -> bool:
     """Whether the columns of a model's class table are called something, not just numbered."""
-    columns = inner_model(model, "trait_scores").class_table_.columns
+    model = inner_model(model, "trait_scores")
+    columns = None if by_likeness(model) else model.class_table_.columns
     return columns is not None and not all(_NUMBERED.fullmatch(name) for name in columns)
 
 

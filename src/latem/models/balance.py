@@ -72,7 +72,7 @@ class BalanceMixin:
         super()._restore(tensors, record)  # type: ignore[misc]
         if not self.balance_classes:
             return
-        moment, width = tensors[IN_FILES], self.class_view_.table.n_dimensions
+        moment, width = tensors[IN_FILES], self.class_view_.width
         if moment.shape != (width, width) or not np.isfinite(moment).all():
             raise FileFormatError(
                 f"{IN_FILES} of shape {moment.shape}, not a finite {(width, width)}"

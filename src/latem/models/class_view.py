@@ -3,7 +3,9 @@
 It answers the two questions that models, searches, explanations and evaluations ask: which vectors
 training uses, and which vectors may be the answer. Both come from the class table by the same
 steps: the seen classes' mean is subtracted if the model centres its classes, vectors are divided
-by their length if it normalises them; candidates are balanced besides, see `latem.models.balance`.
+by their length if it normalises them; with a kernel (`latem.models.class_kernel`) they become its
+features, and both steps are done again. Candidates are balanced besides, see
+`latem.models.balance`.
 
 A `classes` argument has one vocabulary everywhere: a group ("seen", "unseen", "all"), names, a
 table of other classes, or a list that mixes these. In a list, a name of the model's table is that
@@ -29,6 +31,7 @@ from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings
 from latem.embeddings.table_checks import as_python
 from latem.embeddings.table_files import EXCEL_SUFFIXES
 from latem.models.balance import spreads
+from latem.models.class_kernel import ClassKernel
 
 _N_KEPT = 4  # answers that are kept for the next call
 _ROUNDING = 1e-9  # by which two descriptions of a class may differ, of its largest number
@@ -43,11 +46,14 @@ class Candidates:
     Attributes
     ----------
     names : ndarray of shape (n_classes,)
-    vectors : ndarray of shape (n_classes, n_dimensions)
+    vectors : ndarray of shape (n_classes, width)
+    similar : ndarray of shape (n_classes, n_seen), or None
+        With a kernel, how much each is like the seen classes.
     """
 
     names: np.ndarray
     vectors: np.ndarray
+    similar: np.ndarray | None = None
     _prepared: list[tuple[Any, Any, Any]] = field(default_factory=list, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -86,7 +92,11 @@ class ClassView:
         Whether vectors are divided by their length.
     centre : ndarray of shape (n_dimensions,) or None
         What is subtracted from every vector of the table.
-    balance : ndarray of shape (n_dimensions, n_dimensions) or None
+    kernel : ClassKernel or None
+        What the vectors are replaced by after that.
+    kernel_centre : ndarray of shape (n_seen,) or None
+        Mean similarities of the seen classes, if the model centres its classes.
+    balance : ndarray of shape (width, width) or None
         M of the mean square yᵀ M y of a class's scores; candidates are divided by its root.
     dtype : str
         Precision of the vectors.
@@ -96,6 +106,8 @@ class ClassView:
     seen: np.ndarray
     normalise: bool = True
     centre: np.ndarray | None = None
+    kernel: ClassKernel | None = None
+    kernel_centre: np.ndarray | None = None
     balance: np.ndarray | None = None
     dtype: str = "float32"
     _kept: list[tuple[Any, Candidates]] = field(default_factory=list, init=False, repr=False)
@@ -103,6 +115,18 @@ class ClassView:
     def centred(self) -> ClassView:
         """The same view with the mean of the seen classes' vectors subtracted from all."""
         return replace(self, centre=self.table.select(self.seen).vectors.mean(axis=0))
+
+    def with_kernel(self, width: float) -> ClassView:
+        """The same view with vectors replaced by features of a kernel on the seen classes."""
+        anchors = self._linear(self.table.select(self.seen))
+        kernel = ClassKernel.of(anchors, width)
+        centre = None if self.centre is None else kernel.similarities(anchors).mean(axis=0)
+        return replace(self, kernel=kernel, kernel_centre=centre)
+
+    @property
+    def width(self) -> int:
+        """Length of the vectors."""
+        return self.table.n_dimensions if self.kernel is None else self.kernel.whitener.shape[1]
 
     def balanced(self, balance: np.ndarray | None) -> ClassView:
         """The same view with candidates balanced by another M, or by none."""
@@ -142,9 +166,9 @@ class ClassView:
                 return chosen
         table = self._meant(classes)
         with single_threaded_blas():
-            chosen = Candidates(table.names, self._answering(table))
+            chosen = Candidates(table.names, self._answering(table), self._similar(table))
         if classes is None:  # with the names as they were given in training
-            chosen = Candidates(self.seen, chosen.vectors)
+            chosen = Candidates(self.seen, chosen.vectors, chosen.similar)
         if _can_be_kept(classes):
             known = list(classes) if isinstance(classes, list | tuple | np.ndarray) else classes
             self._kept[:] = [*self._kept[1 - _N_KEPT :], (known, chosen)]
@@ -214,13 +238,49 @@ class ClassView:
             )
         return balanced
 
-    def _as_vectors(self, table: ClassEmbeddings, dtype: Any) -> np.ndarray:
+    def _linear(self, table: ClassEmbeddings) -> np.ndarray:
+        """Vectors before a kernel."""
         if self.centre is None:
-            vectors = table.unit_vectors() if self.normalise else table.vectors
-        else:
-            vectors = table.vectors - self.centre
-            rounding = 10 * np.finfo(np.float64).eps * np.abs(table.vectors).max(axis=1)
-            vectors[np.abs(vectors).max(axis=1) <= rounding] = 0  # the centre, but for rounding
+            return table.unit_vectors() if self.normalise else table.vectors
+        vectors = table.vectors - self.centre
+        rounding = 10 * np.finfo(np.float64).eps * np.abs(table.vectors).max(axis=1)
+        vectors[np.abs(vectors).max(axis=1) <= rounding] = 0  # the centre, but for rounding
+        return unit_rows(vectors) if self.normalise else vectors
+
+    def _similar(self, table: ClassEmbeddings) -> np.ndarray | None:
+        return None if self.kernel is None else self.kernel.similarities(self._linear(table))
+
+    def terms(self, chosen: Candidates) -> tuple[list[str], np.ndarray, np.ndarray]:
+        """What candidates' vectors are made of, to say what a score is a sum of.
+
+        Parameters
+        ----------
+        chosen : Candidates
+
+        Returns
+        -------
+        columns : list of str
+            Dimensions of the class table or, with a kernel, the seen classes ("like a zebra").
+        loadings : ndarray of shape (n_classes, n_columns)
+        basis : ndarray of shape (width, n_columns)
+            Such that a score p · vector is the sum of (p @ basis) * loadings.
+        """
+        vectors = chosen.vectors.astype(np.float64)
+        if self.kernel is None or chosen.similar is None:
+            return self.table.column_names(), vectors, np.eye(self.width)
+        centred = chosen.similar - (0 if self.kernel_centre is None else self.kernel_centre)
+        plain = centred @ self.kernel.whitener
+        lengths = np.einsum("ij,ij->i", plain, plain) / np.einsum("ij,ij->i", plain, vectors)
+        columns = [f"like {name}" for name in self.seen.tolist()]
+        return columns, centred / lengths[:, None], self.kernel.whitener.T
+
+    def _as_vectors(self, table: ClassEmbeddings, dtype: Any) -> np.ndarray:
+        vectors = self._linear(table)
+        if self.kernel is not None:
+            similar = self.kernel.similarities(vectors)
+            if self.kernel_centre is not None:
+                similar = similar - self.kernel_centre
+            vectors = similar @ self.kernel.whitener
             vectors = unit_rows(vectors) if self.normalise else vectors
         with np.errstate(over="ignore"):
             vectors = np.ascontiguousarray(vectors, dtype=dtype)

@@ -46,6 +46,10 @@ class ESZSL(BalanceMixin, MapModel):
     feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
     normalize_classes : bool
         Whether class vectors are divided by their length.
+    class_kernel : float or None
+        Width of a kernel on the class side: class vectors are replaced by their similarities to
+        the seen classes, see `latem.models.class_kernel`. Try 0.5 and 1 for unit vectors; None
+        leaves them as they are.
     balance_classes : bool
         Whether, in answers, class vectors are scaled so that the scores of every class have the
         same mean square over the training images; otherwise classes whose scores vary more are
@@ -78,6 +82,7 @@ class ESZSL(BalanceMixin, MapModel):
         "gamma": [Interval(Real, 0, None, closed="neither")],
         "lam": [Interval(Real, 0, None, closed="neither")],
         "labels": [StrOptions({"01", "±1"})],
+        "class_kernel": [Interval(Real, 0, None, closed="neither"), None],
         "balance_classes": ["boolean"],
     }
     _learned = "map_"
@@ -92,6 +97,7 @@ class ESZSL(BalanceMixin, MapModel):
         labels: str = "01",
         feature_scaling: Scaling | None = "zmax",
         normalize_classes: bool = True,
+        class_kernel: float | None = None,
         balance_classes: bool = False,
         n_threads: int | None = None,
         dtype: str = "float32",
@@ -102,6 +108,7 @@ class ESZSL(BalanceMixin, MapModel):
         self.labels = labels
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
+        self.class_kernel = class_kernel
         self.balance_classes = balance_classes
         self.n_threads = n_threads
         self.dtype = dtype
@@ -142,7 +149,7 @@ class ESZSL(BalanceMixin, MapModel):
         return {"map": self.map_, **tensors}, record
 
     def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
-        shape = (self.n_features_in_, self.class_table_.n_dimensions)
+        shape = (self.n_features_in_, self.class_view_.width)
         self.map_ = read_only(self._check_tensor(tensors, "map", shape))
         super()._restore(tensors, record)
 

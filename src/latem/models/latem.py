@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from latem.core.validation import Interval, StrOptions
-from latem.embeddings.table import ClassEmbeddings
 from latem.models.balance import BalanceMixin, score_moment
 from latem.models.class_view import ClassView
 from latem.models.ranking import RankingModel
@@ -79,6 +78,10 @@ class LatEm(BalanceMixin, RankingModel):
         The paper draws 1. As many as there are other classes, or more, means all of them.
     center_classes : bool
         Whether the mean of the seen classes' vectors is subtracted from all class vectors.
+    class_kernel : float or None
+        Width of a kernel on the class side: class vectors are replaced by their similarities to
+        the seen classes, see `latem.models.class_kernel`. Try 0.5 and 1 for unit vectors; None
+        leaves them as they are.
     balance_classes : bool
         Whether, in answers, class vectors are scaled so that the scores of every class have the
         same mean square over the training images, averaged over maps; otherwise classes whose
@@ -150,6 +153,7 @@ class LatEm(BalanceMixin, RankingModel):
         "start_lam": [Interval(Real, 0, None, closed="neither")],
         "n_rivals": [Interval(Integral, 1, None, closed="left")],
         "center_classes": ["boolean"],
+        "class_kernel": [Interval(Real, 0, None, closed="neither"), None],
         "balance_classes": ["boolean"],
         "average": ["boolean"],
         "prune_below": [Interval(Real, 0, 1, closed="neither"), None],
@@ -173,6 +177,7 @@ class LatEm(BalanceMixin, RankingModel):
         start_lam: float = 1.0,
         n_rivals: int = 1,
         center_classes: bool = False,
+        class_kernel: float | None = None,
         balance_classes: bool = False,
         average: bool = False,
         prune_below: float | None = None,
@@ -197,6 +202,7 @@ class LatEm(BalanceMixin, RankingModel):
         self.start_lam = start_lam
         self.n_rivals = n_rivals
         self.center_classes = center_classes
+        self.class_kernel = class_kernel
         self.balance_classes = balance_classes
         self.average = average
         self.prune_below = prune_below
@@ -272,10 +278,6 @@ class LatEm(BalanceMixin, RankingModel):
             closed = images.equations.solve(self.start_gamma, self.start_lam)
             maps += (closed / images.mean_lead(closed)).astype(maps.dtype)
         return maps
-
-    def _make_view(self, table: ClassEmbeddings, seen: np.ndarray) -> ClassView:
-        view = super()._make_view(table, seen)
-        return view.centred() if self.center_classes else view
 
     def _view_by(self, maps: np.ndarray, images: TrainingImages) -> ClassView:
         balance = score_moment(maps, images.moment) if self.balance_classes else None

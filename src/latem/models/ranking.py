@@ -363,7 +363,7 @@ class RankingModel(MapModel):
     def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
         maps = tensors["maps"]
         n_maps = len(maps) if maps.ndim == 3 else 0
-        shape = (n_maps, self.n_features_in_, self.class_table_.n_dimensions)
+        shape = (n_maps, self.n_features_in_, self.class_view_.width)
         if not n_maps or maps.shape != shape or maps.dtype != self.dtype:
             raise FileFormatError(
                 f"maps of shape {maps.shape} and type {maps.dtype}, not {shape} and {self.dtype}"

@@ -61,6 +61,8 @@ class TableClassifier(InputChecks):
     class_view_: ClassView
     dtype_: str
     scaler_: FeatureScaler
+    center_classes: bool = False  # parameters that not every model has
+    class_kernel: float | None = None
     by_direction: bool = False  # whether projected images are compared by direction only
 
     # -- what a model fills in ----------------------------------------------------------------
@@ -80,7 +82,10 @@ class TableClassifier(InputChecks):
 
     def _make_view(self, table: ClassEmbeddings, seen: np.ndarray) -> ClassView:
         """What classes will look like to the model."""
-        return ClassView(table, seen, normalise=self.normalize_classes, dtype=self.dtype)
+        view = ClassView(table, seen, normalise=self.normalize_classes, dtype=self.dtype)
+        if self.center_classes:
+            view = view.centred()
+        return view if self.class_kernel is None else view.with_kernel(self.class_kernel)
 
     # -- answering ----------------------------------------------------------------------------
 
