@@ -90,3 +90,9 @@ def test_fusions_have_no_table_to_describe_by(model):
     fusion = LateFusion([("one", model)], prefit=True)
     with pytest.raises(TypeError, match="one class table, but LateFusion describes"):
         table_of(fusion)
+
+
+def test_a_group_spelled_otherwise_gets_a_hint(model):
+    with pytest.raises(ValueError, match="no class 'Unseen'; did you mean 'unseen'"):
+        candidates("Unseen", model)
+    assert candidates("unseen", model) == "unseen"

@@ -60,7 +60,7 @@ def test_delimiters_inside_names(tmp_path):
     ("text", "message"),
     [
         ("class,a\nx,1_0\n", r"line 2 .class 'x'.: a number must not hold an underscore"),
-        ("class,a\nx,1\nx,2\n", "'x' is listed twice, in rows 0 and 1"),
+        ("class,a\nx,1\nx,2\n", "'x' is listed twice, as number 1 and as number 2"),
         ("class,a,b\nx,1,2\ny,1\n", r"line 3 \(class 'y'\): 2 cells, but the header has 3"),
         ("class,a,b\nx,1,2\ny,1,2,3\n", r"line 3 \(class 'y'\): 4 cells, but the header has 3"),
         ("class,a,b\nx,1,2\ny,1,\n", "class 'y', column 'b' holds ''"),
@@ -68,7 +68,7 @@ def test_delimiters_inside_names(tmp_path):
         ("class,a,b\nx,1,-inf\n", "finite number for class 'x', column 'b', but holds -inf"),
         ("class,a,b\nx,1,two\n", "class 'x', column 'b' holds 'two'"),
         ("class,a,a\nx,1,2\n", "columns twice: 'a'"),
-        ("class,a\n,1\n", "Row 0 has no class name"),
+        ("class,a\n,1\n", "The class number 1 of the table has no name"),
         ("ant,6.0,0.5\nbee,6.0,1.0\n", "seems to have no header"),
         ("class,a\n", "holds no classes"),
         ("", "holds no classes"),

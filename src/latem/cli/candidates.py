@@ -97,10 +97,22 @@ def candidates(classes: str, model: Any = None, likeness: Likeness | None = None
     likeness : Likeness, optional
     """
     meant = _listed(classes)
+    if isinstance(meant, list) and model is not None:
+        _check_spelling(meant, model)
     if likeness is None or likeness.like is None:
         return meant
     new = likeness.of(table_of(model)).named(likeness.name)
     return [*([meant] if isinstance(meant, str) else meant), new]
+
+
+def _check_spelling(names: list[str], model: Any) -> None:
+    """Refuse a group that is spelled otherwise, unless a class is called so."""
+    from latem.models.class_view import GROUPS
+
+    known = set(map(str, model.candidate_names("all").tolist()))
+    for name in names:
+        if name.lower() in GROUPS and name not in GROUPS and name not in known:
+            raise ValueError(f"There is no class {name!r}; did you mean {name.lower()!r}?")
 
 
 def among(classes: str, model: Any, meant: Any) -> str:

@@ -127,7 +127,7 @@ class ZeroShotDataset:
         if name not in self.splits:
             raise ValueError(
                 f"The dataset has no split {name!r}; it has {', '.join(self.splits) or 'none'}"
-                f"{'. Name one of them (--split on the command line).' if self.splits else '.'}"
+                f"{'. Name one of them.' if self.splits else '.'}"
             )
         return self.splits[name]
 

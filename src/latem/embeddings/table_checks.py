@@ -33,10 +33,11 @@ def check_names(names: list[Any]) -> np.ndarray:
     seen: dict[Any, int] = {}
     for row, name in enumerate(plain):
         if name != name or name == "":
-            raise ValueError(f"Row {row} has no class name.")
+            raise ValueError(f"The class number {row + 1} of the table has no name.")
         if name in seen:
             raise ValueError(
-                f"Class {name!r} is listed twice, in rows {seen[name]} and {row}; keep one of them."
+                f"Class {name!r} is listed twice, as number {seen[name] + 1} and as number "
+                f"{row + 1} of the table; keep one of them."
             )
         seen[name] = row
     array = np.array(plain)

@@ -230,14 +230,15 @@ class _Parts:
         if peeked:
             raise ValueError(
                 f"{owner} was fitted to {first_few(peeked)}, test classes of split {self.name!r}; "
-                f"fit it to dataset.training({self.name!r})."
+                f"fit it to dataset.training({self.name!r}) (latem train --split {self.name})."
             )
         trained = set(self._learnable(self.split.train + self.split.val).tolist())
         if generalized and seen != trained:
             raise ValueError(
                 f"{owner} was fitted to other classes "
                 f"({first_few(sorted(seen ^ trained, key=str))}) than the train and val classes of "
-                f"split {self.name!r}; fit it to dataset.training({self.name!r})."
+                f"split {self.name!r}; fit it to dataset.training({self.name!r}) (latem train "
+                f"--split {self.name})."
             )
         self._check_unused(model, self.X_test, "test images")
         if generalized:

@@ -109,7 +109,8 @@ class _Shown:
         if known:
             raise ValueError(
                 f"The model was fitted to {first_few(known)}, test classes of split {split!r}, "
-                f"which are shown as unseen; fit it to dataset.training({split!r})."
+                f"which are shown as unseen; fit it to dataset.training({split!r}) (latem train "
+                f"--split {split})."
             )
         self.model, self.pictures, self.title = model, pictures, dataset.name
         self.X, self.y = dataset.features[self.rows], dataset.labels[self.rows]
