@@ -88,6 +88,28 @@ def test_too_few_classes_to_choose_on(world, kind):
         assert done.model.start == "eszsl"
 
 
+def test_few_val_classes_are_too_few_to_calibrate_on(world):
+    """Then folds of all seen classes are held out in turn."""
+    split = world.split()
+    few = replace(split, train=split.train + split.val[2:], val=split.val[:2])
+    done = train_model(replace(world, splits={"standard": few}), kind="ESZSL")
+    assert done.answers.probabilities.n_classes == len(split.train + split.val)
+    many = train_model(world, kind="ESZSL")
+    assert many.answers.probabilities.n_classes == len(split.val)
+
+
+def test_what_was_chosen_is_told(world):
+    done = train_model(world, "att", kind="ESZSL", false_accept_rate=0.1)
+    lines = done.lines()
+    assert sum("held-out classes" in line for line in lines) >= 3
+    assert any("None of these: 10%" in line for line in lines)
+    assert sum(done.unseen_verdicts) == pytest.approx(1)
+    off = train_model(world, "att", kind="ESZSL", calibrate=False)
+    assert off.answers is None
+    assert not hasattr(off.model, "temperature_")
+    assert len(off.lines()) == 2
+
+
 def test_bad_requests(world):
     with pytest.raises(ValueError, match="no model 'Latem'"):
         train_model(world, "att", kind="Latem")

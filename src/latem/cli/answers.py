@@ -86,9 +86,9 @@ class Printer:
             return
         pictures = "1 picture" if n_answers == 1 else f"{n_answers} pictures"
         typer.echo(
-            f"latem: {pictures}: {n_doubtful} doubtful (?), {n_none} none of these. Doubtful are "
-            f"names with less than even odds, and pictures that are no more like these classes "
-            f"than {rate:.0%} of pictures of others; see --false-accept-rate.",
+            f"latem: {pictures}: {n_doubtful} doubtful (?), {n_none} none of these. Doubtful: the "
+            f"name has less than even odds, or more than {rate:.0%} of other classes' pictures "
+            f"look as much like one of these; see --false-accept-rate.",
             err=True,
         )
 

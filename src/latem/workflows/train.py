@@ -28,6 +28,7 @@ from latem.selection.search import Search
 
 _FEWEST = 4  # classes, so that two can be held out and two learned from
 _FOLDS = 5
+_ENOUGH = 5  # val classes that a calibration is chosen on; with fewer, folds of all seen ones
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,7 @@ def train_model(
             model,
             X,
             y,
-            cv=held_out,
+            cv=held_out if _is_enough(held_out) else _FOLDS,
             false_accept_rate=false_accept_rate,
             seed=seed,
             verbose=verbose,
@@ -313,6 +314,11 @@ def _search(
     usual = model_rows.find(kind).grid
     grid = {name: values for name, values in usual.items() if name not in given}
     return HeldOutSearch(model, grid, **how) if grid else None
+
+
+def _is_enough(held_out: int | list[Any]) -> bool:
+    """Whether these held-out classes, or folds, tell enough of how sure a model may be."""
+    return isinstance(held_out, int) or len(held_out) >= _ENOUGH
 
 
 def _usual_model(search: Search) -> Any:
