@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from latem.models.latem import LatEm
     from latem.models.probabilities import UncalibratedWarning
     from latem.models.regression import SemanticOutputCodes
+    from latem.models.sae import SAE
     from latem.models.sgd.loop import EpochInfo
     from latem.models.table_model import TableClassifier
     from latem.models.wsabie import WSABIE
@@ -181,6 +182,7 @@ __all__ = [
     "ESZSL",
     "ESZSLCV",
     "IAP",
+    "SAE",
     "SJE",
     "WSABIE",
     "AnswerReport",

@@ -60,5 +60,8 @@ MODELS = (
     ModelRow(
         "CCA", "latem.models.cca", grid={"reg_x": (0.1, 1.0, 10.0), "reg_y": (0.1, 1.0, 10.0)}
     ),
+    ModelRow(
+        "SAE", "latem.models.sae", grid={"lam": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)}
+    ),
     ModelRow("LateFusion", "latem.models.fusion", on_command_line=False),
 )
