@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from latem.models.cmt import CMT
     from latem.models.conse import ConSE
     from latem.models.eszsl import ESZSL, ESZSLCV
+    from latem.models.exem import EXEM
     from latem.models.files import load
     from latem.models.fusion import LateFusion
     from latem.models.latem import LatEm
@@ -181,6 +182,7 @@ __all__ = [
     "DAP",
     "ESZSL",
     "ESZSLCV",
+    "EXEM",
     "IAP",
     "SAE",
     "SJE",

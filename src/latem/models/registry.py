@@ -63,5 +63,13 @@ MODELS = (
     ModelRow(
         "SAE", "latem.models.sae", grid={"lam": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)}
     ),
+    ModelRow(
+        "EXEM",
+        "latem.models.exem",
+        grid={
+            "gamma": tuple(2.0**power for power in range(-4, 5)),
+            "alpha": (0.001, 0.01, 0.1, 1.0),
+        },
+    ),
     ModelRow("LateFusion", "latem.models.fusion", on_command_line=False),
 )
