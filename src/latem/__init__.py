@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from latem.models.exem import EXEM
     from latem.models.files import load
     from latem.models.fusion import LateFusion
+    from latem.models.gfzsl import GFZSL
     from latem.models.latem import LatEm
     from latem.models.probabilities import UncalibratedWarning
     from latem.models.regression import SemanticOutputCodes
@@ -183,6 +184,7 @@ __all__ = [
     "ESZSL",
     "ESZSLCV",
     "EXEM",
+    "GFZSL",
     "IAP",
     "SAE",
     "SJE",

@@ -71,5 +71,10 @@ MODELS = (
             "alpha": (0.001, 0.01, 0.1, 1.0),
         },
     ),
+    ModelRow(
+        "GFZSL",
+        "latem.models.gfzsl",
+        grid={"alpha": (0.001, 0.01, 0.1, 1.0, 10.0), "variance_alpha": (1.0, 100.0, 1e4)},
+    ),
     ModelRow("LateFusion", "latem.models.fusion", on_command_line=False),
 )
