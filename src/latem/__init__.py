@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from latem.models.regression import SemanticOutputCodes
     from latem.models.sae import SAE
     from latem.models.sgd.loop import EpochInfo
+    from latem.models.sync import SynC
     from latem.models.table_model import TableClassifier
     from latem.models.wsabie import WSABIE
     from latem.selection import HeldOutSearch, LatEmCV
@@ -212,6 +213,7 @@ __all__ = [
     "SeenUnseenDisplay",
     "SemanticOutputCodes",
     "Split",
+    "SynC",
     "TableClassifier",
     "TrainingCurveDisplay",
     "UncalibratedWarning",

@@ -1,5 +1,7 @@
 """Likenesses of classes, and what is predicted from them, against plain sums."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
@@ -7,10 +9,10 @@ from sklearn.kernel_ridge import KernelRidge
 from latem.models.class_kernels import (
     class_means,
     class_variances,
+    gaussian_kernel,
     kernel_ridge,
     median_distance,
     quadratic_kernel,
-    squared_distances,
 )
 
 
@@ -22,14 +24,14 @@ def tables():
 
 def test_likenesses_are_plain_sums(tables):
     new, seen = tables
-    distances, products = squared_distances(new, seen), quadratic_kernel(new, seen)
+    near, products = gaussian_kernel(new, seen, 0.3), quadratic_kernel(new, seen)
     for i, a in enumerate(new):
         for j, b in enumerate(seen):
-            assert distances[i, j] == pytest.approx(sum((a - b) ** 2), abs=1e-8)
+            assert near[i, j] == pytest.approx(np.exp(-0.3 * sum((a - b) ** 2)), abs=1e-8)
             assert products[i, j] == pytest.approx((1 + sum(a * b)) ** 2, abs=1e-8)
 
 
-@pytest.mark.parametrize("likeness", [squared_distances, quadratic_kernel])
+@pytest.mark.parametrize("likeness", [partial(gaussian_kernel, rate=0.5), quadratic_kernel])
 def test_classes_that_are_equally_like_every_seen_class_are_equal(tables, likeness):
     new, seen = tables
     wide = np.column_stack([seen, np.zeros((6, 9))])

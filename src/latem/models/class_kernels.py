@@ -15,20 +15,20 @@ from scipy.spatial.distance import cdist, pdist
 from latem.core.arrays import settled
 
 
-def squared_distances(vectors: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Squared distances of class vectors to those of the seen classes.
+def gaussian_kernel(vectors: np.ndarray, seen: np.ndarray, rate: float) -> np.ndarray:
+    """exp(-rate ‖a - b‖²) for class vectors a and those of the seen classes b.
 
     Parameters
     ----------
     vectors : ndarray of shape (n_classes, n_dimensions)
     seen : ndarray of shape (n_seen, n_dimensions)
+    rate : float
 
     Returns
     -------
     ndarray of shape (n_classes, n_seen)
     """
-    longest = float(np.square(seen).sum(axis=1).max())
-    return settled(cdist(vectors, seen, "sqeuclidean"), longest)
+    return settled(np.exp(-rate * cdist(vectors, seen, "sqeuclidean")))
 
 
 def median_distance(vectors: np.ndarray) -> float:

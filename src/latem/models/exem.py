@@ -24,9 +24,9 @@ from latem.models.axes import PrincipalAxes
 from latem.models.class_kernels import (
     class_means,
     class_variances,
+    gaussian_kernel,
     kernel_ridge,
     median_distance,
-    squared_distances,
 )
 from latem.models.class_view import Candidates
 from latem.models.map_model import read_only
@@ -200,7 +200,7 @@ class EXEM(TableClassifier):
     def _kernel(self, vectors: np.ndarray) -> np.ndarray:
         """Likeness to the seen classes, of shape (n_classes, n_seen)."""
         seen = self.class_view_.training(np.float64)
-        return np.exp(-self.rate_ * squared_distances(vectors.astype(np.float64), seen))
+        return gaussian_kernel(vectors.astype(np.float64), seen, self.rate_)
 
     def _predict_exemplars(self, vectors: np.ndarray) -> np.ndarray:
         """Exemplars in principal components, in float64."""

@@ -72,6 +72,11 @@ MODELS = (
         },
     ),
     ModelRow(
+        "SynC",
+        "latem.models.sync",
+        grid={"tau": (0.25, 0.5, 1.0, 2.0), "lam": (2.0**-11, 2.0**-10, 2.0**-9)},
+    ),
+    ModelRow(
         "GFZSL",
         "latem.models.gfzsl",
         grid={"alpha": (0.001, 0.01, 0.1, 1.0, 10.0), "variance_alpha": (1.0, 100.0, 1e4)},
