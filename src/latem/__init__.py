@@ -77,12 +77,16 @@ if TYPE_CHECKING:
     from latem.models.cmt import CMT
     from latem.models.conse import ConSE
     from latem.models.eszsl import ESZSL, ESZSLCV
+    from latem.models.exem import EXEM
     from latem.models.files import load
     from latem.models.fusion import LateFusion
+    from latem.models.gfzsl import GFZSL
     from latem.models.latem import LatEm
     from latem.models.probabilities import UncalibratedWarning
     from latem.models.regression import SemanticOutputCodes
+    from latem.models.sae import SAE
     from latem.models.sgd.loop import EpochInfo
+    from latem.models.sync import SynC
     from latem.models.table_model import TableClassifier
     from latem.models.wsabie import WSABIE
     from latem.selection import HeldOutSearch, LatEmCV
@@ -180,7 +184,10 @@ __all__ = [
     "DAP",
     "ESZSL",
     "ESZSLCV",
+    "EXEM",
+    "GFZSL",
     "IAP",
+    "SAE",
     "SJE",
     "WSABIE",
     "AnswerReport",
@@ -206,6 +213,7 @@ __all__ = [
     "SeenUnseenDisplay",
     "SemanticOutputCodes",
     "Split",
+    "SynC",
     "TableClassifier",
     "TrainingCurveDisplay",
     "UncalibratedWarning",

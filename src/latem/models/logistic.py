@@ -29,6 +29,7 @@ from scipy.special import expit, logit, softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from latem.core.threads import run_all, single_threaded_blas
+from latem.models.axes import PrincipalAxes
 
 TOLERANCE = 1e-5
 _log = logging.getLogger(__name__)
@@ -39,38 +40,6 @@ _SEARCHES = 30  # most steps of a line search
 _PATIENCE = 20  # iterations in single precision in which a gradient must have become half as long
 
 Learned = tuple[np.ndarray, np.ndarray, int]
-
-
-class _Axes:
-    """Centred features in their principal axes.
-
-    Attributes
-    ----------
-    Z : ndarray of shape (n, r)
-    Q : ndarray of shape (n_features, r)
-        Axes along which the features differ at all.
-    eigenvalues : ndarray of shape (r,)
-        Squared lengths of the columns of Z.
-    mean : ndarray of shape (n_features,)
-    """
-
-    def __init__(self, X: np.ndarray):
-        self.mean = X.mean(axis=0)
-        centred = X - self.mean
-        wide = X.shape[1] > X.shape[0]  # the smaller of the two matrices of products
-        values, vectors = np.linalg.eigh(centred @ centred.T if wide else centred.T @ centred)
-        kept = values > values.max(initial=0) * max(X.shape) * np.finfo(np.float64).eps
-        self.eigenvalues, vectors = values[kept], vectors[:, kept]
-        lengths = np.sqrt(self.eigenvalues)
-        if wide:
-            self.Z, self.Q = vectors * lengths, centred.T @ (vectors / lengths)
-        else:
-            self.Z, self.Q = centred @ vectors, vectors
-
-    def back(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients and intercepts for the features as they were given."""
-        coefficients = self.Q @ parameters[:-1]
-        return coefficients, parameters[-1] - self.mean @ coefficients
 
 
 def fit_binary(
@@ -110,7 +79,7 @@ def fit_binary(
     # alike ones together: they take about as many iterations
     order = np.argsort(share * (1 - share), kind="stable")
     with single_threaded_blas():
-        axes = _Axes(X)
+        axes = PrincipalAxes(X)
     parameters = np.zeros((len(axes.eigenvalues) + 1, n_targets))
     counts = np.zeros(n_targets, int)
 
@@ -160,7 +129,7 @@ def fit_softmax(
         return np.column_stack([0 * found, found]), np.concatenate([0 * free, free]), n_iter
     wanted = (codes[:, None] == np.arange(n_classes)).astype(np.float64)
     with single_threaded_blas():
-        axes = _Axes(X)
+        axes = PrincipalAxes(X)
         problem = _Problem(axes, wanted, C, separate=False)
         parameters, counts = _solve(problem, max_iter, done)
         _warn(counts, max_iter)
@@ -190,7 +159,7 @@ class _Problem:
     and what there is one of per problem has length 1.
     """
 
-    def __init__(self, axes: _Axes, wanted: np.ndarray, C: float, *, separate: bool):
+    def __init__(self, axes: PrincipalAxes, wanted: np.ndarray, C: float, *, separate: bool):
         self.axes, self.wanted, self.C, self.separate = axes, wanted, C, separate
         share = wanted.mean(axis=0)
         self.start = np.zeros((len(axes.eigenvalues) + 1, len(share)))

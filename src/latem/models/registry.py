@@ -60,5 +60,26 @@ MODELS = (
     ModelRow(
         "CCA", "latem.models.cca", grid={"reg_x": (0.1, 1.0, 10.0), "reg_y": (0.1, 1.0, 10.0)}
     ),
+    ModelRow(
+        "SAE", "latem.models.sae", grid={"lam": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)}
+    ),
+    ModelRow(
+        "EXEM",
+        "latem.models.exem",
+        grid={
+            "gamma": tuple(2.0**power for power in range(-4, 5)),
+            "alpha": (0.001, 0.01, 0.1, 1.0),
+        },
+    ),
+    ModelRow(
+        "SynC",
+        "latem.models.sync",
+        grid={"tau": (0.25, 0.5, 1.0, 2.0), "lam": (2.0**-11, 2.0**-10, 2.0**-9)},
+    ),
+    ModelRow(
+        "GFZSL",
+        "latem.models.gfzsl",
+        grid={"alpha": (0.001, 0.01, 0.1, 1.0, 10.0), "variance_alpha": (1.0, 100.0, 1e4)},
+    ),
     ModelRow("LateFusion", "latem.models.fusion", on_command_line=False),
 )
