@@ -3,8 +3,8 @@
 It answers the two questions that models, searches, explanations and evaluations ask: which vectors
 training uses, and which vectors may be the answer. Both come from the class table by the same
 steps: the seen classes' mean is subtracted if the model centres its classes, vectors are divided
-by their length if it normalises them; with a kernel (`latem.models.class_kernel`) they become its
-features, and both steps are done again. Candidates are balanced besides, see
+by their length if it normalises them; with a kernel they become its features, see
+`latem.models.kernel_features`, and both steps are done again. Candidates are balanced besides, see
 `latem.models.balance`.
 
 A `classes` argument has one vocabulary everywhere: a group ("seen", "unseen", "all"), names, a
@@ -31,7 +31,7 @@ from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings
 from latem.embeddings.table_checks import as_python
 from latem.embeddings.table_files import EXCEL_SUFFIXES
 from latem.models.balance import spreads
-from latem.models.class_kernel import ClassKernel
+from latem.models.kernel_features import ClassKernel
 
 _N_KEPT = 4  # answers that are kept for the next call
 _ROUNDING = 1e-9  # by which two descriptions of a class may differ, of its largest number

@@ -48,7 +48,7 @@ class ESZSL(BalanceMixin, MapModel):
         Whether class vectors are divided by their length.
     class_kernel : float or None
         Width of a kernel on the class side: class vectors are replaced by their similarities to
-        the seen classes, see `latem.models.class_kernel`. Try 0.5 and 1 for unit vectors; None
+        the seen classes, see `latem.models.kernel_features`. Try 0.5 and 1 for unit vectors; None
         leaves them as they are.
     balance_classes : bool
         Whether, in answers, class vectors are scaled so that the scores of every class have the

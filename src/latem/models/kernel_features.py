@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from latem.models.class_kernels import gaussian_kernel
+
 _LEAST = 1e-8  # share of the largest eigenvalue from which a direction counts
 
 
@@ -50,23 +52,18 @@ class ClassKernel:
         True
         """
         anchors = np.asarray(anchors, np.float64)
-        values, directions = np.linalg.eigh(_similarities(anchors, anchors, width))
+        values, directions = np.linalg.eigh(gaussian_kernel(anchors, anchors, _rate(width)))
         kept = values > _LEAST * values.max()
         return cls(anchors, width, directions[:, kept] / np.sqrt(values[kept]))
 
     def similarities(self, vectors: np.ndarray) -> np.ndarray:
         """k(y) of class vectors, of shape (n_classes, n_seen), between 0 and 1."""
-        return _similarities(np.asarray(vectors, np.float64), self.anchors, self.width)
+        return gaussian_kernel(np.asarray(vectors, np.float64), self.anchors, _rate(self.width))
 
     def __call__(self, vectors: np.ndarray) -> np.ndarray:
         """φ(y) of class vectors, of shape (n_classes, n_features)."""
         return self.similarities(vectors) @ self.whitener
 
 
-def _similarities(vectors: np.ndarray, anchors: np.ndarray, width: float) -> np.ndarray:
-    squares = (
-        np.einsum("ij,ij->i", vectors, vectors)[:, None]
-        + np.einsum("ij,ij->i", anchors, anchors)
-        - 2 * vectors @ anchors.T
-    )
-    return np.exp(-np.maximum(squares, 0) / (2 * width**2))
+def _rate(width: float) -> float:
+    return 1 / (2 * width**2)
