@@ -86,7 +86,8 @@ def test_every_long_command_says_how_to_go_on(line, work, told, monkeypatch, tmp
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_end_a_process_politely(number, code, tmp_path):
     script = f"""
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
 import latem.workflows.demo
 def run_demo(*_, **__):
     os.kill(os.getpid(), {int(number)})
