@@ -27,7 +27,7 @@ from latem import (
     LatEmCV,
     read_folder,
 )
-from latem.selection.latem_cv import GAMMAS, LAMS
+from latem.selection.closed_forms import GAMMAS, LAMS
 
 SETS = ("cub", "dogs", "awa_handcrafted", "animals", "emoji")
 SEEDS = {"tuned": range(5)}

@@ -16,7 +16,7 @@ from machine import best_time, keep, real_dataset, show
 from latem import ALE, SJE, read_folder
 from latem.core.threads import single_threaded_blas
 from latem.models.bilinear import warp_weights
-from latem.models.normal_equations import NormalEquations
+from latem.models.normal_equations import ImageSums, NormalEquations
 from latem.models.scaling import FeatureScaler
 
 BAR, GRID_BAR = 30, 3
@@ -115,7 +115,7 @@ def grid_ratio(X, y, table):
     grid = 10.0 ** np.arange(-3, 4)
 
     def whole_grid():
-        problem = NormalEquations(X, codes, vectors, scaler)
+        problem = NormalEquations(ImageSums(X, codes, len(vectors), scaler), vectors)
         for _, _, scores in problem.grid_scores(held, vectors, grid, grid):
             scores.argmax(axis=1)
 

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from latem.models.bilinear import ALE, SJE, DeViSE
     from latem.models.cca import CCA
     from latem.models.cmt import CMT
+    from latem.models.committee import Committee
     from latem.models.conse import ConSE
     from latem.models.eszsl import ESZSL, ESZSLCV
     from latem.models.exem import EXEM
@@ -89,13 +90,14 @@ if TYPE_CHECKING:
     from latem.models.sync import SynC
     from latem.models.table_model import TableClassifier
     from latem.models.wsabie import WSABIE
-    from latem.selection import HeldOutSearch, LatEmCV
+    from latem.selection import CommitteeCV, HeldOutSearch, LatEmCV
     from latem.selection.calibration import AnswerReport, calibrate_answers
     from latem.workflows.train import train
 
 for _row in MODELS:
     register(_row)
 register(ModelRow("HeldOutSearch", "latem.selection.search", on_command_line=False))
+register(ModelRow("CommitteeCV", "latem.selection.committee_cv", on_command_line=False))
 register(ModelRow("LatEmCV", "latem.selection.latem_cv", on_command_line=False))
 
 # Imported when first used, so that `import latem` is quick. Models: see latem.models.registry.
@@ -193,6 +195,8 @@ __all__ = [
     "AnswerReport",
     "CalibrationReport",
     "ClassEmbeddings",
+    "Committee",
+    "CommitteeCV",
     "ConSE",
     "ConfusionDisplay",
     "DeViSE",

@@ -47,12 +47,15 @@ class Candidates:
     ----------
     names : ndarray of shape (n_classes,)
     vectors : ndarray of shape (n_classes, width)
+    table : ClassEmbeddings
+        Their descriptions as they were given.
     similar : ndarray of shape (n_classes, n_seen), or None
         With a kernel, how much each is like the seen classes.
     """
 
     names: np.ndarray
     vectors: np.ndarray
+    table: ClassEmbeddings
     similar: np.ndarray | None = None
     _prepared: list[tuple[Any, Any, Any]] = field(default_factory=list, init=False, repr=False)
 
@@ -166,9 +169,9 @@ class ClassView:
                 return chosen
         table = self._meant(classes)
         with single_threaded_blas():
-            chosen = Candidates(table.names, self._answering(table), self._similar(table))
+            chosen = Candidates(table.names, self._answering(table), table, self._similar(table))
         if classes is None:  # with the names as they were given in training
-            chosen = Candidates(self.seen, chosen.vectors, chosen.similar)
+            chosen = Candidates(self.seen, chosen.vectors, table, chosen.similar)
         if _can_be_kept(classes):
             known = list(classes) if isinstance(classes, list | tuple | np.ndarray) else classes
             self._kept[:] = [*self._kept[1 - _N_KEPT :], (known, chosen)]

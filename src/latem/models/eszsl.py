@@ -23,8 +23,9 @@ from latem.metrics import mean_class_accuracy
 from latem.models.balance import BalanceMixin, score_moment
 from latem.models.folds import Fold, class_folds, image_folds
 from latem.models.map_model import MapModel, read_only
-from latem.models.normal_equations import NormalEquations
+from latem.models.normal_equations import ImageSums, NormalEquations
 from latem.models.scaling import FeatureScaler, Scaling
+from latem.models.shared_images import SharedImages
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -46,6 +47,8 @@ class ESZSL(BalanceMixin, MapModel):
     feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
     normalize_classes : bool
         Whether class vectors are divided by their length.
+    center_classes : bool
+        Whether the mean of the seen classes' vectors is subtracted from all class vectors.
     class_kernel : float or None
         Width of a kernel on the class side: class vectors are replaced by their similarities to
         the seen classes, see `latem.models.kernel_features`. Try 0.5 and 1 for unit vectors; None
@@ -82,6 +85,7 @@ class ESZSL(BalanceMixin, MapModel):
         "gamma": [Interval(Real, 0, None, closed="neither")],
         "lam": [Interval(Real, 0, None, closed="neither")],
         "labels": [StrOptions({"01", "±1"})],
+        "center_classes": ["boolean"],
         "class_kernel": [Interval(Real, 0, None, closed="neither"), None],
         "balance_classes": ["boolean"],
     }
@@ -97,6 +101,7 @@ class ESZSL(BalanceMixin, MapModel):
         labels: str = "01",
         feature_scaling: Scaling | None = "zmax",
         normalize_classes: bool = True,
+        center_classes: bool = False,
         class_kernel: float | None = None,
         balance_classes: bool = False,
         n_threads: int | None = None,
@@ -108,6 +113,7 @@ class ESZSL(BalanceMixin, MapModel):
         self.labels = labels
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
+        self.center_classes = center_classes
         self.class_kernel = class_kernel
         self.balance_classes = balance_classes
         self.n_threads = n_threads
@@ -128,10 +134,19 @@ class ESZSL(BalanceMixin, MapModel):
         """
         X, codes = self._begin_anew(X, y)
         with single_threaded_blas():
-            vectors = self.class_view_.training(np.float64)
-            equations = NormalEquations(X, codes, vectors, self.scaler_, self.labels)
-            self._solve(equations, self.gamma, self.lam)
+            self.learn(SharedImages(X, codes, len(self.classes_), self.scaler_))
         return self
+
+    def learn(self, images: SharedImages) -> None:
+        """Solve for the map, from images that others may learn from, too.
+
+        Parameters
+        ----------
+        images : SharedImages
+            The images that the model was prepared for.
+        """
+        vectors = self.class_view_.training(np.float64)
+        self._solve(NormalEquations(images.sums, vectors, self.labels), self.gamma, self.lam)
 
     def _solve(self, equations: NormalEquations, gamma: float, lam: float) -> None:
         exact = equations.solve(gamma, lam)
@@ -252,7 +267,8 @@ class ESZSLCV(ESZSL):
                 self.cv_scores_ = np.full((len(gammas), len(lams)), np.nan)
                 best = np.array([len(gammas) // 2, len(lams) // 2])
             self.gamma_, self.lam_ = float(gammas[best[0]]), float(lams[best[1]])
-            equations = NormalEquations(X, codes, vectors, self.scaler_, self.labels)
+            sums = ImageSums(X, codes, len(vectors), self.scaler_)
+            equations = NormalEquations(sums, vectors, self.labels)
             self._solve(equations, self.gamma_, self.lam_)
         return self
 
@@ -279,7 +295,8 @@ class ESZSLCV(ESZSL):
         out, candidates = fold.out, np.searchsorted(self.classes_, fold.candidates)
         kept, y_seen = np.unique(codes[~out], return_inverse=True)
         scaler = FeatureScaler.fit(X[~out], self.feature_scaling)
-        equations = NormalEquations(X[~out], y_seen, vectors[kept], scaler, self.labels)
+        sums = ImageSums(X[~out], y_seen, len(kept), scaler)
+        equations = NormalEquations(sums, vectors[kept], self.labels)
         images = scaler.transform(X[out], np.float64)
         accuracy = np.empty((len(gammas), len(lams)))
         grid = equations.grid_scores(

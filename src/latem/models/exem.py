@@ -20,23 +20,19 @@ from latem.core.storage import FileFormatError
 from latem.core.threads import single_threaded_blas
 from latem.core.validation import Interval, StrOptions, validated
 from latem.embeddings.table import ClassEmbeddings
-from latem.models.axes import PrincipalAxes
-from latem.models.class_kernels import (
-    class_means,
-    class_variances,
-    gaussian_kernel,
-    kernel_ridge,
-    median_distance,
-)
+from latem.models.class_kernels import gaussian_kernel
 from latem.models.class_view import Candidates
+from latem.models.exemplar_equations import ExemplarEquations
 from latem.models.map_model import read_only
 from latem.models.scaling import Scaling
+from latem.models.shared_images import SharedImages
 from latem.models.table_model import TableClassifier
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_LEAST = 1e-3  # standard deviations are at least this share of the largest one
+
+SHARED = "(what the seen classes share)"  # among what scores are sums of
 
 
 class EXEM(TableClassifier):
@@ -51,15 +47,21 @@ class EXEM(TableClassifier):
         vectors.
     alpha : float
         Ridge penalty of the regression, above zero.
-    neighbour : {"1NNs", "1NN"}
-        Distances are Euclidean ("1NN"), or each dimension is divided by its standard deviation
-        within a class, the mean over the seen classes ("1NNs").
+    neighbour : {"1NNs", "1NN", "whitened"}
+        Distances are Euclidean ("1NN"); or each principal component is divided by its standard
+        deviation within a class, the mean over the seen classes ("1NNs"); or images are whitened
+        by their covariance within classes, those of all seen classes together ("whitened", which
+        is not in the paper).
     n_components : int
         Most principal components to keep.
+    shrinkage : float
+        With "whitened", the share of the mean variance that is added to every variance.
     feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
         "l2-centered" by default, as in the paper.
     normalize_classes : bool
         Whether class vectors are divided by their length.
+    center_classes : bool
+        Whether the mean of the seen classes' vectors is subtracted from all class vectors.
     n_threads : int or None
         Threads for scoring; results do not depend on it.
     dtype : {"float32", "float64"}
@@ -74,7 +76,7 @@ class EXEM(TableClassifier):
     offset_ : ndarray of shape (n_kept,)
         The exemplar of a class with kernel values k is ``k @ coef_ + offset_``.
     spreads_ : ndarray of shape (n_kept,)
-        Standard deviation of each dimension within a class.
+        Standard deviation along each axis within a class.
     rate_ : float
         γ / m².
     classes_, class_table_, scaler_
@@ -109,8 +111,10 @@ class EXEM(TableClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = TableClassifier._parameter_constraints | {
         "gamma": [Interval(Real, 0, None, closed="neither")],
         "alpha": [Interval(Real, 0, None, closed="neither")],
-        "neighbour": [StrOptions({"1NNs", "1NN"})],
+        "neighbour": [StrOptions({"1NNs", "1NN", "whitened"})],
         "n_components": [Interval(Integral, 1, None, closed="left")],
+        "center_classes": ["boolean"],
+        "shrinkage": [Interval(Real, 0, None, closed="neither")],
     }
     _learned = "coef_"
     components_: np.ndarray
@@ -128,8 +132,10 @@ class EXEM(TableClassifier):
         alpha: float = 0.1,
         neighbour: str = "1NNs",
         n_components: int = 500,
+        shrinkage: float = 1.0,
         feature_scaling: Scaling | None = "l2-centered",
         normalize_classes: bool = True,
+        center_classes: bool = False,
         n_threads: int | None = None,
         dtype: str = "float32",
     ):
@@ -138,8 +144,10 @@ class EXEM(TableClassifier):
         self.alpha = alpha
         self.neighbour = neighbour
         self.n_components = n_components
+        self.shrinkage = shrinkage
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
+        self.center_classes = center_classes
         self.n_threads = n_threads
         self.dtype = dtype
 
@@ -158,22 +166,35 @@ class EXEM(TableClassifier):
         """
         X, codes = self._begin_anew(X, y)
         with single_threaded_blas():
-            vectors = self.class_view_.training(np.float64)
-            axes = PrincipalAxes(self.scaler_.transform(X, np.float64))
-            kept = slice(None, -self.n_components - 1, -1)  # from the largest on
-            images = axes.Z[:, kept]
-            means = class_means(images, codes, len(vectors))
-            spreads = np.sqrt(class_variances(images, codes, means)).mean(axis=0)
-            self.rate_ = self.gamma / median_distance(vectors) ** 2
-            coefficients, offset = kernel_ridge(self._kernel(vectors), means, self.alpha)
-        floor = _LEAST * spreads.max(initial=0)
-        spreads = np.maximum(spreads, floor) if floor > 0 else np.ones_like(spreads)
-        self.components_ = axes.Q[:, kept].astype(self.dtype_, order="C")
-        self.image_mean_ = axes.mean.astype(self.dtype_)
-        self.spreads_ = spreads.astype(self.dtype_)
+            self.learn(SharedImages(X, codes, len(self.classes_), self.scaler_))
+        return self
+
+    def learn(self, images: SharedImages) -> None:
+        """Learn to predict class means, from images that others may learn from, too.
+
+        Parameters
+        ----------
+        images : SharedImages
+            The images that the model was prepared for.
+        """
+        equations = self.equations(images)
+        coefficients, offset = equations.solve(self.gamma, self.alpha)
+        self.rate_ = equations.rate(self.gamma)
+        self.components_ = equations.components.astype(self.dtype_, order="C")
+        self.image_mean_ = equations.mean.astype(self.dtype_)
+        self.spreads_ = equations.spreads.astype(self.dtype_)
         self.offset_ = offset.astype(self.dtype_)
         self.coef_ = read_only(coefficients.astype(self.dtype_, order="C"))
-        return self
+
+    def equations(self, images: SharedImages) -> ExemplarEquations:
+        """What a prediction of exemplars needs, of images that the model was prepared for."""
+        return ExemplarEquations(
+            images.principal,
+            images.codes,
+            self.class_view_.training(np.float64),
+            self.n_components,
+            self.shrinkage if self.neighbour == "whitened" else None,
+        )
 
     def exemplars(self, classes: Any = "all") -> ClassEmbeddings:
         """Predicted exemplars as a table that describes classes for any other model.
@@ -210,7 +231,7 @@ class EXEM(TableClassifier):
         def prepare() -> tuple[np.ndarray, np.ndarray]:
             exemplars = self._predict_exemplars(chosen.vectors)
             weighted = exemplars
-            if self.neighbour == "1NNs":
+            if self.neighbour != "1NN":
                 weighted = exemplars / np.square(self.spreads_.astype(np.float64))
             weights = 2 * self.components_ @ weighted.T  # (n_features, n_classes)
             constants = -self.image_mean_ @ weights - (weighted * exemplars).sum(axis=1)
@@ -218,6 +239,23 @@ class EXEM(TableClassifier):
 
         weights, constants = chosen.prepared(self.coef_, self.neighbour, prepare)
         return lambda X: X @ weights + constants
+
+    def score_terms(self, features: np.ndarray, chosen: Candidates) -> tuple[list[str], np.ndarray]:
+        """What the scores of an image are sums of, see `TableClassifier.score_terms`.
+
+        An exemplar v is the sum over the seen classes of likeness times coefficients, and an
+        offset. So 2 zᵀDv - vᵀDv is the sum over the same of their products with D(2z - v).
+        """
+        similar = self._kernel(chosen.vectors)  # (n_classes, n_seen)
+        exemplars = self._predict_exemplars(chosen.vectors)
+        image = (features - self.image_mean_) @ self.components_.astype(np.float64)
+        directions = 2 * image - exemplars
+        if self.neighbour != "1NN":
+            directions = directions / np.square(self.spreads_.astype(np.float64))
+        by_seen = similar * (directions @ self.coef_.astype(np.float64).T)
+        shared = directions @ self.offset_.astype(np.float64)
+        columns = [f"like {name}" for name in self.classes_.tolist()]
+        return [*columns, SHARED], np.column_stack([by_seen, shared])
 
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         tensors = {

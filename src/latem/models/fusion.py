@@ -6,7 +6,6 @@ The paper averages the compatibility scores of models trained on different class
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,18 +14,16 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, check_X_y, column_or_1d
 
 from latem.core.validation import Composition, check_params, validated
-from latem.metrics import mean_class_accuracy
 from latem.models.base import ZeroShotClassifier, forget_learned
 from latem.models.checks import check_is_model
 from latem.models.class_view import is_class_table, meant_names, tables_among
 from latem.models.files import unpack
 from latem.models.scoring import best_k
 from latem.models.training_record import joint_rows
+from latem.models.weights import HeldOutScores, best_weights, checked_weights
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-_MOST_WEIGHTS = 20_000
 
 
 class LateFusion(ZeroShotClassifier, Composition):
@@ -161,7 +158,7 @@ class LateFusion(ZeroShotClassifier, Composition):
         self._set_params("members", **params)
         return self
 
-    def choose_weights(self, X: Any, y: Any, *, steps: int = 10) -> Self:
+    def choose_weights(self, X: Any, y: Any, *, steps: int = 10, prior: float = 0.0) -> Self:
         """Choose the weights on held-out classes, by mean per-class accuracy.
 
         All weights that are multiples of ``1 / steps`` and add up to one are tried; of equally
@@ -175,6 +172,9 @@ class LateFusion(ZeroShotClassifier, Composition):
             Images of classes that no member was fitted to.
         y : array-like of shape (n_samples,)
         steps : int
+        prior : float
+            How many held-out classes equal weights count for: with n of them, the best weights are
+            drawn towards equal ones by prior / (n + prior). Worth trying with few classes.
 
         Returns
         -------
@@ -192,14 +192,8 @@ class LateFusion(ZeroShotClassifier, Composition):
         if len(classes) < 2:
             raise ValueError("Weights must be chosen on at least two held-out classes.")
         scores = np.stack(self._member_scores(X, classes))  # (n_members, n_samples, n_classes)
-        grid = _simplex(len(self.models_), steps)
-        accuracy = [
-            mean_class_accuracy(y, classes[np.tensordot(w, scores, axes=1).argmax(axis=1)])
-            for w in grid
-        ]
-        best = max(accuracy)
-        equals = [w for w, a in zip(grid, accuracy, strict=True) if a == best]
-        self.weights = min(equals, key=lambda w: float(np.square(w).sum())).tolist()
+        found = [HeldOutScores(scores, y, classes)]
+        self.weights = best_weights(found, steps=steps, prior=prior).tolist()
         self.weights_ = self._check_weights()
         self.forget_calibration()
         return self
@@ -285,15 +279,7 @@ class LateFusion(ZeroShotClassifier, Composition):
         return joint_rows(self.models_) if hasattr(self, "models_") else None
 
     def _check_weights(self) -> np.ndarray:
-        n = len(self.members)
-        weights = np.ones(n) if self.weights is None else np.asarray(self.weights, dtype=float)
-        if weights.shape != (n,) or not np.isfinite(weights).all() or weights.min() < 0:
-            raise ValueError(
-                f"LateFusion needs one weight per member, {n}, none negative; got {self.weights}."
-            )
-        if not weights.sum():
-            raise ValueError("LateFusion needs at least one weight above zero.")
-        return weights / weights.sum()
+        return checked_weights(self.weights, len(self.members), "LateFusion")
 
     # -- files --------------------------------------------------------------------------------
 
@@ -333,19 +319,3 @@ class LateFusion(ZeroShotClassifier, Composition):
         fusion.n_features_in_ = fusion.models_[0].n_features_in_
         fusion.unpack_knowledge(tensors, meta)
         return fusion
-
-
-def _simplex(n: int, steps: int) -> list[np.ndarray]:
-    """All weight vectors of length n whose entries are multiples of 1/steps and add up to 1."""
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1, but is {steps}.")
-    bars = itertools.combinations(range(steps + n - 1), n - 1)
-    grid = []
-    for bar in bars:
-        edges = np.array([-1, *bar, steps + n - 1])
-        grid.append((np.diff(edges) - 1) / steps)
-        if len(grid) > _MOST_WEIGHTS:
-            raise ValueError(
-                f"{n} members and steps={steps} give too many weights to try; use fewer steps."
-            )
-    return grid

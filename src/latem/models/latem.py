@@ -36,6 +36,7 @@ from latem.models.sgd.pairs import (
     pair_runner,
 )
 from latem.models.sgd.visits import more_rivals, random_visits
+from latem.models.shared_images import SharedImages
 from latem.models.training_images import TrainingImages
 
 _COUNTS = ("violations", "visits")
@@ -293,6 +294,18 @@ class LatEm(BalanceMixin, RankingModel):
         self.__dict__.pop("image_moment_", None)
         if images.partial and self.balance_classes:
             self.image_moment_ = images.moment
+
+    def learn(self, images: SharedImages) -> None:
+        """Train from the beginning, on images that others may learn from, too.
+
+        Parameters
+        ----------
+        images : SharedImages
+            The images that the model was prepared for.
+        """
+        own = self._images(images.X, images.codes, partial=False)
+        own.shared = images
+        self._train(own, self.n_epochs)
 
     # -- files --------------------------------------------------------------------------------
 

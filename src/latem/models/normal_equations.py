@@ -10,6 +10,7 @@ With images X (n × d_x), labels Y (n × C) and class vectors S (C × d_y), the 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from scipy import linalg
@@ -20,50 +21,75 @@ from latem.models.scaling import FeatureScaler
 _ROWS = 1024
 
 
-class NormalEquations:
-    """The products that a solution for any (γ, λ) needs, in float64.
+class ImageSums:
+    """Sums over scaled images from which closed forms follow, in float64; one pass makes them.
 
     Parameters
     ----------
     X : ndarray of shape (n_images, n_features)
     codes : ndarray of shape (n_images,)
-        Class numbers, rows of `vectors`.
-    vectors : ndarray of shape (n_classes, n_dimensions)
+        Class numbers.
+    n_classes : int
     scaler : FeatureScaler
         Scales the images block by block.
+
+    Attributes
+    ----------
+    moment : ImageMoment
+        XᵀX and the number of images.
+    by_class : ndarray of shape (n_classes, n_features)
+        Images added up by class.
+    """
+
+    def __init__(self, X: np.ndarray, codes: np.ndarray, n_classes: int, scaler: FeatureScaler):
+        width = X.shape[1]
+        total = np.zeros((width, width))
+        self.by_class = np.zeros((n_classes, width))
+        for first in range(0, len(X), _ROWS):
+            rows = scaler.transform(X[first : first + _ROWS], np.float64)
+            total += rows.T @ rows
+            np.add.at(self.by_class, codes[first : first + _ROWS], rows)
+        self.moment = ImageMoment(total, len(X))
+
+    @cached_property
+    def axes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues of XᵀX, from smallest to largest, and its eigenvectors as columns."""
+        values, vectors = linalg.eigh(self.moment.total)
+        return values, vectors
+
+
+class NormalEquations:
+    """The products that a solution for any (γ, λ) needs, in float64.
+
+    Parameters
+    ----------
+    sums : ImageSums
+        Of the images.
+    vectors : ndarray of shape (n_classes, n_dimensions)
     labels : {"01", "±1"}
         How labels are written as numbers.
 
     Attributes
     ----------
-    images : ImageMoment
-        XᵀX and the number of images.
+    sums : ImageSums
     classes : ndarray of shape (n_dimensions, n_dimensions)
         SᵀS.
     cross : ndarray of shape (n_features, n_dimensions)
         XᵀYS.
     """
 
-    def __init__(
-        self,
-        X: np.ndarray,
-        codes: np.ndarray,
-        vectors: np.ndarray,
-        scaler: FeatureScaler,
-        labels: str = "01",
-    ):
-        width = X.shape[1]
-        total = np.zeros((width, width))
-        sums = np.zeros((len(vectors), width))  # images added up by class
-        for first in range(0, len(X), _ROWS):
-            rows = scaler.transform(X[first : first + _ROWS], np.float64)
-            total += rows.T @ rows
-            np.add.at(sums, codes[first : first + _ROWS], rows)
+    def __init__(self, sums: ImageSums, vectors: np.ndarray, labels: str = "01"):
+        by_class = sums.by_class
         if labels == "±1":
-            sums = 2 * sums - sums.sum(axis=0)
-        self.images = ImageMoment(total, len(X))
+            by_class = 2 * by_class - by_class.sum(axis=0)
+        self.sums = sums
         self.classes = vectors.T @ vectors
-        self.cross = sums.T @ vectors
+        self.cross = by_class.T @ vectors
+
+    @property
+    def images(self) -> ImageMoment:
+        """XᵀX and the number of images."""
+        return self.sums.moment
 
     def solve(self, gamma: float, lam: float) -> np.ndarray:
         """The map for one pair of penalties."""
@@ -86,7 +112,7 @@ class NormalEquations:
         One eigendecomposition of XᵀX and one of SᵀS serve the whole grid. Balanced scores of a
         class are divided by their root mean square over the training images.
         """
-        d, q = linalg.eigh(self.images.total)
+        d, q = self.sums.axes
         e, r = linalg.eigh(self.classes)
         core = q.T @ self.cross @ r
         images, classes = X @ q, r.T @ vectors.T

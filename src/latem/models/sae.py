@@ -28,7 +28,7 @@ from latem.core.arrays import settled, unit_rows
 from latem.core.threads import single_threaded_blas
 from latem.core.validation import Interval, StrOptions, validated
 from latem.models.class_view import Candidates
-from latem.models.normal_equations import NormalEquations
+from latem.models.normal_equations import ImageSums, NormalEquations
 from latem.models.scaling import Scaling
 from latem.models.table_model import TableClassifier
 
@@ -121,7 +121,8 @@ class SAE(TableClassifier):
         X, codes = self._begin_anew(X, y)
         with single_threaded_blas():
             vectors = self.class_view_.training(np.float64)
-            sums = NormalEquations(X, codes, vectors, self.scaler_)
+            images = ImageSums(X, codes, len(vectors), self.scaler_)
+            sums = NormalEquations(images, vectors)
             counts = np.bincount(codes, minlength=len(vectors))
             classes = (vectors.T * counts) @ vectors  # S Sᵀ
             exact = _solve(sums.images.total, classes, sums.cross, self.lam)

@@ -80,6 +80,41 @@ class TableClassifier(InputChecks):
     def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
         """Take back what `_state` gave; raise FileFormatError if it does not fit together."""
 
+    def block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
+        """Function from a block of scaled features to scores of shape (n_rows, n_classes).
+
+        Parameters
+        ----------
+        chosen : Candidates
+            As `class_view_.candidates` gives them.
+        """
+        return self._block_scorer(chosen)
+
+    def score_terms(self, features: np.ndarray, chosen: Candidates) -> tuple[list[str], np.ndarray]:
+        """What the scores of an image are sums of: traits, or likeness to seen classes.
+
+        Parameters
+        ----------
+        features : ndarray of shape (n_features,), float64
+            One scaled image.
+        chosen : Candidates
+
+        Returns
+        -------
+        columns : list of str
+        terms : ndarray of shape (n_classes, n_columns)
+            They add up to the scores.
+
+        Raises
+        ------
+        TypeError
+            If the model's scores are no such sums.
+        """
+        raise TypeError(
+            f"{type(self).__name__} does not add up its scores over traits or seen classes, so its "
+            f"answers cannot be explained."
+        )
+
     def _make_view(self, table: ClassEmbeddings, seen: np.ndarray) -> ClassView:
         """What classes will look like to the model."""
         view = ClassView(table, seen, normalise=self.normalize_classes, dtype=self.dtype)
@@ -207,6 +242,11 @@ class TableClassifier(InputChecks):
         return params
 
     @classmethod
+    def _from_params(cls, params: dict[str, Any]) -> Any:
+        """Unfitted model with the parameters of a file."""
+        return cls(**params)
+
+    @classmethod
     def current_names(cls, params: dict[str, Any]) -> dict[str, Any]:
         """Parameters of a file, perhaps an older one, under the names they have now."""
         return params
@@ -256,7 +296,7 @@ class TableClassifier(InputChecks):
         params = cls.current_names(dict(meta["params"]))
         if params["class_embeddings"] is not None:
             params["class_embeddings"] = stored
-        model = cls(**params)
+        model = cls._from_params(params)
         check_params(model)
         model.dtype_ = model.dtype
         dtype = np.dtype(names["dtype"])

@@ -10,6 +10,7 @@ from latem.models.balance import ImageMoment
 from latem.models.normal_equations import NormalEquations
 from latem.models.scaling import FeatureScaler
 from latem.models.sgd.loop import LONGEST_BLOCK
+from latem.models.shared_images import SharedImages
 
 
 class TrainingImages:
@@ -30,6 +31,8 @@ class TrainingImages:
     ----------
     earlier : ImageMoment or None
         Of the images that earlier calls brought.
+    shared : SharedImages or None
+        The same images, where others learn from them, too.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class TrainingImages:
         self.X, self.labels, self.vectors, self.scaler = X, labels, vectors, scaler
         self.partial = partial
         self.earlier: ImageMoment | None = None
+        self.shared: SharedImages | None = None
         self._buffer = np.empty((LONGEST_BLOCK, X.shape[1]), vectors.dtype)
 
     def __len__(self) -> int:
@@ -61,8 +65,10 @@ class TrainingImages:
     @cached_property
     def equations(self) -> NormalEquations:
         """What a closed form and the balance of classes need, from one pass over the images."""
-        exact = self.vectors.astype(np.float64)
-        return NormalEquations(self.X, self.labels, exact, self.scaler)
+        images = self.shared
+        if images is None:
+            images = SharedImages(self.X, self.labels, self.n_classes, self.scaler)
+        return NormalEquations(images.sums, self.vectors.astype(np.float64))
 
     @property
     def moment(self) -> ImageMoment:

@@ -11,12 +11,11 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from latem.core.validation import Interval, StrOptions
-from latem.metrics import mean_class_accuracy
 from latem.models import model_rows
 from latem.models.latem import LatEm
-from latem.models.normal_equations import NormalEquations
 from latem.models.scaling import Scaling
 from latem.models.table_model import TableClassifier
+from latem.selection.closed_forms import GAMMAS, LAMS, map_accuracy
 from latem.selection.folds import FoldData
 from latem.selection.search import Search
 
@@ -29,7 +28,6 @@ _SHARED = (
     "dtype", "verbose", "random_state",
 )  # fmt: skip
 _NOISE = 0.1  # init_scale of "tuned" with several maps, which would all start alike without it
-GAMMAS, LAMS = 10.0 ** np.arange(-3, 5), 10.0 ** np.arange(-2, 3)
 
 
 class LatEmCV(Search):
@@ -180,7 +178,7 @@ class LatEmCV(Search):
         widths = [None if width is None else float(width) for width in self.class_kernel]
 
         def run(width: float | None, fold: FoldData) -> np.ndarray:
-            scores = _closed_form_scores(clone(model).set_params(class_kernel=width), fold)
+            scores = map_accuracy(clone(model).set_params(class_kernel=width), fold)
             done()
             return scores
 
@@ -215,21 +213,3 @@ class LatEmCV(Search):
             # files of before these two could be given beside it
             params |= {"feature_scaling": "preset", "init_scale": None}
         return cls(**params)
-
-
-def _closed_form_scores(model: Any, fold: FoldData) -> np.ndarray:
-    """Accuracy of the closed form on the held-out images, for all pairs of penalties."""
-    exact = clone(model).set_params(dtype="float64")
-    exact.prepare(fold.X, fold.y)
-    codes, vectors = exact.class_codes(fold.y), exact.class_view_.training()
-    equations = NormalEquations(fold.X, codes, vectors, exact.scaler_)
-    images = exact.scaler_.transform(fold.X_out, np.float64)
-    candidates = exact.class_view_.candidates(fold.candidates)
-    accuracy = np.empty((len(GAMMAS), len(LAMS)))
-    grid = equations.grid_scores(
-        images, candidates.vectors, GAMMAS, LAMS, balanced=exact.balance_classes
-    )
-    for i, j, scores in grid:
-        named = candidates.names[scores.argmax(axis=1)]
-        accuracy[i, j] = mean_class_accuracy(fold.y_out, named)
-    return accuracy

@@ -281,11 +281,16 @@ class Search(ZeroShotClassifier):
         search.best_score_ = float(meta["best_score"])
         tried = [Tried(dict(one["params"]), list(one["scores"])) for one in meta["cv_results"]]
         search.cv_results_ = as_arrays(tried)
-        search.best_index_ = max(range(len(tried)), key=lambda i: tried[i].mean, default=0)
+        search.best_index_ = cls._best_of(tried)
         search._expose_best()
         own = {k.removeprefix(_OWN): v for k, v in tensors.items() if k.startswith(_OWN)}
         search.unpack_knowledge(own, meta)
         return search
+
+    @classmethod
+    def _best_of(cls, tried: Sequence[Tried]) -> int:
+        """Place of the best among what was tried; of equals the first."""
+        return max(range(len(tried)), key=lambda i: tried[i].mean, default=0)
 
     @classmethod
     def _read_best_params(cls, params: dict[str, Any]) -> dict[str, Any]:

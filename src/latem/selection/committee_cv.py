@@ -1,0 +1,319 @@
+"""`CommitteeCV`: a committee of four models, chosen and weighted on held-out classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from latem.core.progress import progress_bar
+from latem.core.threads import resolve_threads, single_threaded_blas
+from latem.core.validation import Interval, validated
+from latem.models import model_rows
+from latem.models.base import forget_learned
+from latem.models.committee import Committee
+from latem.models.eszsl import ESZSL
+from latem.models.exem import EXEM
+from latem.models.latem import LatEm
+from latem.models.scaling import Scaling
+from latem.models.table_model import TableClassifier
+from latem.models.weights import HeldOutScores, best_weights
+from latem.selection.closed_forms import (
+    GAMMAS,
+    LAMS,
+    exemplar_accuracy,
+    fold_images,
+    map_accuracy,
+)
+from latem.selection.folds import FoldData, fold_scores, list_tried
+from latem.selection.latem_cv import PRESETS, LatEmCV
+from latem.selection.results import Tried, as_arrays
+from latem.selection.search import Search
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_STEPS = 6  # weights are multiples of 1/6 before they are drawn towards equal ones
+_PRIOR = 50  # classes that equal weights count for
+_WIDTH = 0.7  # of the kernel
+_EXEMPLARS: Mapping[str, Sequence[float]] = model_rows.find("EXEM").grid
+
+
+def usual_members() -> list[tuple[str, Any]]:
+    """The unfitted members of a `CommitteeCV`."""
+    tuned = {name: value for name, value in LatEmCV.tuned.items() if name != "feature_scaling"}
+    usual = {name: values[0] for name, values in PRESETS["tuned"].items()}
+    return [
+        ("ranking", LatEm(init_scale=0.0, **tuned, **usual)),
+        ("kernel", ESZSL(class_kernel=_WIDTH, center_classes=True, balance_classes=True)),
+        ("exemplars", EXEM(center_classes=True)),
+        ("whitened", EXEM(center_classes=True, neighbour="whitened")),
+    ]
+
+
+class CommitteeCV(Search):
+    """A committee of four models, chosen and weighted on held-out classes.
+
+    The members: a map that starts from ESZSL's and is trained by ranking (`LatEmCV` alone is this
+    one), ESZSL on a kernel of class vectors, and predicted exemplars by two distances. Each one's
+    parameters are chosen on held-out classes, then the weights, which are drawn towards equal
+    ones the more the fewer classes there are.
+
+    Parameters
+    ----------
+    class_embeddings : ClassEmbeddings, DataFrame, dict, (names, array), path or None
+    cv : int or sequence of class names
+        Number of class-disjoint folds, or the classes to hold out once (a dataset's val classes).
+        With one-hot classes, which cannot be held out, folds of images are used instead.
+    feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
+    normalize_classes : bool
+        Whether class vectors are divided by their length.
+    n_threads : int or None
+        Folds to work on side by side; None uses all cores. Results do not depend on it.
+    dtype : {"float32", "float64"}
+        Precision of the members and of scores.
+    verbose : bool
+        Whether to show a progress bar.
+    random_state : int, RandomState or None
+        How classes are assigned to the folds, and the seed of the ranking.
+
+    Attributes
+    ----------
+    best_estimator_ : Committee
+        Fitted to all images with the best parameters and weights.
+    best_params_ : dict
+        Parameters of members as NAME__PARAMETER, and `weights`.
+    best_score_ : float
+        Accuracy of the committee on the held-out classes, which also chose it.
+    cv_results_ : dict of arrays
+        As for `HeldOutSearch`: what was tried for each member, and last the committee.
+
+    Examples
+    --------
+    >>> from latem import CommitteeCV, make_latent_world
+    >>> world = make_latent_world(n_poses=1, random_state=0)
+    >>> search = CommitteeCV(world.embeddings["att"], cv=world.split().val, random_state=0)
+    >>> search.fit(*world.training()).score(*world.testing()) > 0.9
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{
+            name: rule
+            for name, rule in LatEm._parameter_constraints.items()
+            if name
+            in (
+                "class_embeddings", "feature_scaling", "normalize_classes", "n_threads", "dtype",
+                "verbose", "random_state",
+            )
+        },
+        "cv": [Interval(Integral, 2, None, closed="left"), "array-like"],
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        class_embeddings: Any = None,
+        *,
+        cv: int | Sequence[Any] = 5,
+        feature_scaling: Scaling | None = "l2-centered",
+        normalize_classes: bool = True,
+        n_threads: int | None = None,
+        dtype: str = "float32",
+        verbose: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.class_embeddings = class_embeddings
+        self.cv = cv
+        self.feature_scaling = feature_scaling
+        self.normalize_classes = normalize_classes
+        self.n_threads = n_threads
+        self.dtype = dtype
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def unfitted_model(self) -> Committee:
+        """Unfitted committee whose parameters are to be chosen."""
+        seed = self.random_state
+        if isinstance(seed, np.random.RandomState):
+            seed = int(seed.randint(2**31 - 1))
+        return Committee(
+            self.class_embeddings,
+            usual_members(),
+            feature_scaling=self.feature_scaling,
+            normalize_classes=self.normalize_classes,
+            n_threads=self.n_threads,
+            dtype=self.dtype,
+            random_state=seed,
+        )
+
+    def tried_values(self) -> Mapping[str, Sequence[Any]]:
+        """Values to try by parameter of a member."""
+        maps = {"gamma": GAMMAS.tolist(), "lam": LAMS.tolist()}
+        return {
+            **{f"ranking__start_{name}": values for name, values in maps.items()},
+            "ranking__n_epochs": list(PRESETS["tuned"]["n_epochs"]),
+            **{f"kernel__{name}": values for name, values in maps.items()},
+            **{f"exemplars__{name}": list(values) for name, values in _EXEMPLARS.items()},
+            **{f"whitened__{name}": list(values) for name, values in _EXEMPLARS.items()},
+        }
+
+    @validated
+    def fit(self, X: Any, y: Any) -> Self:
+        """Choose parameters and weights on held-out classes, then fit all images.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self
+        """
+        forget_learned(self)
+        model = self.unfitted_model()
+        if self.encoder_ is not None:
+            model.encoder_ = self.encoder_
+        model.records_training &= self.records_training
+        X, y = model.check_training_images(X, y)
+        model.check_classes(y)
+        folds = self._folds(model, X, y)
+        run = Parallel(resolve_threads(self.n_threads), backend="threading")
+        with (
+            progress_bar(self.verbose, "choosing", total=3 * len(folds) + 1, unit="steps") as done,
+            single_threaded_blas(),
+        ):
+            chosen, tried = self._choose_closed_forms(model, folds, run, done)
+            model.set_params(**chosen)
+            epochs, of_epochs = self._choose_epochs(model, folds, run, done)
+            model.set_params(ranking__n_epochs=epochs)
+            weights, score = self._choose_weights(model, folds, run, done)
+            params = {**chosen, "ranking__n_epochs": epochs, "weights": weights}
+            tried += [*of_epochs, Tried(params, score)]
+            self.cv_results_ = as_arrays(tried)
+            self.best_index_ = len(tried) - 1
+            self.best_params_, self.best_score_ = params, tried[-1].mean
+            self.best_estimator_ = self._final_fit(model, X, y)
+            done()
+        self._expose_best()
+        return self
+
+    def _choose_closed_forms(
+        self, model: Committee, folds: Sequence[FoldData], run: Any, done: Any
+    ) -> tuple[dict[str, Any], list[Tried]]:
+        """The penalties of every member, by its closed form alone."""
+        members = {name: model.unfitted_member(name) for name, _ in model.members}
+        grids: dict[str, Mapping[str, Sequence[float]]] = {
+            "ranking": {"start_gamma": GAMMAS.tolist(), "start_lam": LAMS.tolist()},
+            "kernel": {"gamma": GAMMAS.tolist(), "lam": LAMS.tolist()},
+            "exemplars": _EXEMPLARS,
+            "whitened": _EXEMPLARS,
+        }
+
+        def accuracies(fold: FoldData) -> list[np.ndarray]:
+            images = fold_images(members["ranking"], fold)
+            found = [
+                map_accuracy(member, fold, images)
+                if isinstance(member, LatEm | ESZSL)
+                else exemplar_accuracy(member, fold, images, *_EXEMPLARS.values())
+                for member in members.values()
+            ]
+            done()
+            return found
+
+        by_fold = run(delayed(accuracies)(fold) for fold in folds)
+        chosen: dict[str, Any] = {}
+        tried: list[Tried] = []
+        for i, name in enumerate(members):
+            of_member = _list_grid(name, grids[name], [found[i] for found in by_fold])
+            tried += of_member
+            if folds:
+                best = max(one.mean for one in of_member)
+                equals = [one.params for one in of_member if one.mean == best]
+                chosen |= equals[-1]  # the largest penalties
+        return chosen, tried
+
+    def _choose_epochs(
+        self, model: Committee, folds: Sequence[FoldData], run: Any, done: Any
+    ) -> tuple[int, list[Tried]]:
+        """How long the ranking member is trained, and what was tried."""
+        epochs = list(PRESETS["tuned"]["n_epochs"])
+
+        def accuracies(fold: FoldData) -> list[float]:
+            found = fold_scores(
+                model.unfitted_member("ranking").set_params(n_threads=1), epochs, fold
+            )
+            done()
+            return found
+
+        by_fold = run(delayed(accuracies)(fold) for fold in folds)
+        tried = list_tried([{}], epochs, by_fold, len(folds))
+        best = max(tried, key=lambda one: one.mean)  # the first of equals
+        named = [Tried({"ranking__n_epochs": one.params["n_epochs"]}, one.scores) for one in tried]
+        return int(best.params["n_epochs"]), named
+
+    def _choose_weights(
+        self, model: Committee, folds: Sequence[FoldData], run: Any, done: Any
+    ) -> tuple[list[float] | None, list[float]]:
+        """Weights of the members, and the accuracy of the whole on every fold."""
+        if not folds:
+            return None, []
+
+        def held_out(fold: FoldData) -> HeldOutScores:
+            committee = clone(model).set_params(n_threads=1)
+            committee.records_training = False
+            committee.fit(fold.X, fold.y)
+            scores = committee.member_scores(fold.X_out, fold.candidates)
+            done()
+            return HeldOutScores(scores, fold.y_out, fold.candidates)
+
+        found = run(delayed(held_out)(fold) for fold in folds)
+        # Scores of unseen classes spread less than those of seen ones, and not by the same factor.
+        spreads = np.exp(np.mean([np.log(_spreads(fold.scores)) for fold in found], axis=0))
+        alike = [fold._replace(scores=fold.scores / spreads[:, None, None]) for fold in found]
+        weights = best_weights(alike, steps=_STEPS, prior=_PRIOR)
+        accuracy = [fold.accuracy(weights) for fold in alike]
+        shares = weights / spreads
+        return (shares / shares.sum()).tolist(), accuracy
+
+    def _take_classes(self, best: TableClassifier) -> None:
+        self.class_embeddings = best.class_embeddings
+
+    def _stored_params(self) -> dict[str, Any]:
+        stored = None if self.class_embeddings is None else "stored"
+        return {**super()._stored_params(), "class_embeddings": stored}
+
+    @classmethod
+    def _rebuild(cls, params: dict[str, Any], best: TableClassifier) -> CommitteeCV:
+        if params["class_embeddings"] == "stored":
+            params["class_embeddings"] = best.class_table_
+        return cls(**params)
+
+    @classmethod
+    def _best_of(cls, tried: Sequence[Tried]) -> int:
+        return len(tried) - 1
+
+
+def _list_grid(
+    member: str, grid: Mapping[str, Sequence[float]], by_fold: Sequence[np.ndarray]
+) -> list[Tried]:
+    """What was tried for a member, in the order of its grid."""
+    (first, rows), (second, columns) = grid.items()
+    return [
+        Tried(
+            {f"{member}__{first}": float(row), f"{member}__{second}": float(column)},
+            [float(accuracy[i, j]) for accuracy in by_fold],
+        )
+        for i, row in enumerate(rows)
+        for j, column in enumerate(columns)
+    ]
+
+
+def _spreads(scores: np.ndarray) -> np.ndarray:
+    """Standard deviation of each member's scores, or 1 where all are alike."""
+    found = scores.std(axis=(1, 2), dtype=np.float64)
+    return np.where(found > 0, found, 1.0)
