@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from latem.inspection.axes import axes_for, legend_above, plot_label
-from latem.inspection.explain import inner_model
+from latem.inspection.speakers import by_maps
 from latem.metrics import confusion_matrix, top_confusions
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class TrainingCurveDisplay:
                 f"{type(model).__name__} was not learned in epochs and has no training curve; "
                 f"LatEm, SJE, ALE, DeViSE and WSABIE have one."
             )
-        model = inner_model(model, "TrainingCurveDisplay")
+        model = by_maps(model, "TrainingCurveDisplay")
         return cls(model.history_, getattr(model, "best_epoch_", None))
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
@@ -196,6 +196,5 @@ class TrainingCurveDisplay:
 
 def has_training_curve(model: Any) -> bool:
     """Whether a fitted model, or what a search has chosen, was learned in epochs."""
-    return bool(
-        getattr(inner_model(model, "TrainingCurveDisplay"), "history_", {}).get("mean_loss")
-    )
+    inner = by_maps(model, "TrainingCurveDisplay")
+    return bool(getattr(inner, "history_", {}).get("mean_loss"))

@@ -15,16 +15,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
-from latem.core.arrays import unit_rows
 from latem.core.messages import NO_MATPLOTLIB
 from latem.core.storage import atomic_path
 from latem.embeddings.table_checks import as_python
 from latem.inspection.axes import plot_label
 from latem.inspection.families import Family, family_of_columns, gather
-from latem.models import model_rows
-from latem.models.checks import check_is_model
+from latem.inspection.speakers import by_likeness, inner_model, speaker
+from latem.models.score_terms import ScoreTerms
 from latem.models.table_model import TableClassifier
 
 PENALTY = "(penalty on seen classes)"  # its name among contributions
@@ -43,7 +41,7 @@ class Explanation:
         The class named, and the one it is compared with.
     score, runner_up_score : float
     map, runner_up_map : int
-        Number of the map that scored each of them best.
+        Number of the map that scored each of them best; 0 without maps.
     map_lead : float or None
         By how much that map beat the next best one, for the class named; None with one map.
     contributions : Series
@@ -228,8 +226,10 @@ def explain_predictions(
 
     Parameters
     ----------
-    model : fitted model with bilinear maps, or a search over one
-        LatEm, SJE, ALE, DeViSE, WSABIE, ESZSL, ESZSLCV, or a registered model that names its maps.
+    model : fitted model whose scores are sums, or a search over one
+        LatEm, SJE, ALE, DeViSE, WSABIE, ESZSL, ESZSLCV, or a registered model that names its maps:
+        over traits, or with a kernel over likeness to seen classes. EXEM: over likeness to seen
+        classes. Committee: over both.
     X : array-like of shape (n_samples, n_features)
     classes
         Which classes may be the answer, at least two; see `decision_function`.
@@ -259,7 +259,7 @@ def explain_predictions(
     True
     """
     model = inner_model(model, "explain_predictions")
-    maps = bilinear_maps(model)
+    terms_of = speaker(model)
     X = model.check_images(X)
     if against is not None:
         against = [against] * len(X) if np.ndim(against) == 0 else list(against)
@@ -269,15 +269,12 @@ def explain_predictions(
     if against is not None and len(against) != len(X):
         raise ValueError(f"against names {len(against)} classes for {len(X)} images.")
     places = {name: i for i, name in enumerate(chosen.names.tolist())}
-    columns, vectors, basis = model.class_view_.terms(chosen)
     family_of = {} if by_likeness(model) else family_of_columns(model.class_table_, groups)
     penalty = float(seen_penalty) * np.isin(chosen.names, model.classes_)
     explanations = []
     for row in range(len(X)):
-        features = model.scaler_.transform(X[row : row + 1], np.float64)[0]
-        projected = projected_images(model, features, maps) @ basis  # (n_maps, n_columns)
-        by_map = projected @ vectors.T  # (n_maps, n_classes)
-        order = np.argsort(penalty - by_map.max(axis=0), kind="stable")
+        found = terms_of(model.scaler_.transform(X[row : row + 1], np.float64)[0], chosen)
+        order = np.argsort(penalty - found.terms.sum(axis=1), kind="stable")
         best = int(order[0])
         if against is None:
             other = int(order[1])
@@ -287,33 +284,24 @@ def explain_predictions(
             raise ValueError(f"{against[row]!r} is not among the candidates.")
         if other == best:
             other = int(order[1])
-        why = _compare(projected, by_map, vectors, chosen.names, columns, best, other)
+        why = _compare(found, chosen.names, best, other)
         why = _penalised(why, float(penalty[best]), float(penalty[other]))
         explanations.append(replace(why, chosen=bool(other != order[1]), family_of=family_of))
     return explanations
 
 
-def _compare(
-    projected: np.ndarray,
-    by_map: np.ndarray,
-    vectors: np.ndarray,
-    names: np.ndarray,
-    columns: list[str],
-    best: int,
-    other: int,
-) -> Explanation:
-    i, j = int(by_map[:, best].argmax()), int(by_map[:, other].argmax())
-    terms = projected[i] * vectors[best]
-    other_terms = projected[j] * vectors[other]
-    contributions = pd.Series(terms - other_terms, index=columns, dtype=np.float64)
+def _compare(found: ScoreTerms, names: np.ndarray, best: int, other: int) -> Explanation:
+    terms, other_terms = found.terms[best], found.terms[other]
+    contributions = pd.Series(terms - other_terms, index=found.columns, dtype=np.float64)
+    by_map = found.by_map if found.by_map is not None else np.zeros((1, len(names)))
     ranked = np.sort(by_map[:, best])[::-1]
     return Explanation(
         named=names[best],
         runner_up=names[other],
         score=math.fsum(terms),
         runner_up_score=math.fsum(other_terms),
-        map=i,
-        runner_up_map=j,
+        map=int(by_map[:, best].argmax()),
+        runner_up_map=int(by_map[:, other].argmax()),
         map_lead=float(ranked[0] - ranked[1]) if len(ranked) > 1 else None,
         contributions=contributions.sort_values(ascending=False, kind="stable"),
     )
@@ -333,42 +321,3 @@ def _penalised(why: Explanation, of_best: float, of_other: float) -> Explanation
         runner_up_score=why.runner_up_score - of_other,
         contributions=added,
     )
-
-
-def inner_model(model: Any, user: str) -> Any:
-    """The model itself, or what a search over parameters has chosen.
-
-    Parameters
-    ----------
-    model : fitted model, or a fitted search over one, scikit-learn's included
-    user : str
-        Function that was given it, for messages.
-    """
-    inner = getattr(model, "best_estimator_", model)
-    check_is_model(inner, user)
-    check_is_fitted(model)
-    return inner
-
-
-def by_likeness(model: Any) -> bool:
-    """Whether a model knows classes by a kernel: then seen classes speak, and no single trait."""
-    return model.class_view_.kernel is not None
-
-
-def bilinear_maps(model: Any) -> np.ndarray:
-    """Bilinear maps of a model, (n_maps, n_features, n_dimensions), in float64."""
-    row = model_rows.row_of(model)
-    if row is None or row.maps is None:
-        explained = ", ".join(row.name for row in model_rows.rows() if row.maps is not None)
-        raise TypeError(
-            f"{type(model).__name__} does not add up its scores over the dimensions of the class "
-            f"vector; explanations are for {explained}."
-        )
-    maps = getattr(model, row.maps).astype(np.float64)
-    return maps if maps.ndim == 3 else maps[None]
-
-
-def projected_images(model: Any, features: np.ndarray, maps: np.ndarray) -> np.ndarray:
-    """W_kᵀ x for every map, of unit length where the model compares directions."""
-    projected = features @ maps
-    return unit_rows(projected) if model.by_direction else projected

@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from latem.core.messages import first_few
 from latem.datasets.dataset import ZeroShotDataset
-from latem.inspection.explain import inner_model
 from latem.inspection.maps import MapProfile, map_overlap, map_profiles, top_images, with_maps
 from latem.inspection.pictures import Pictures
+from latem.inspection.speakers import by_maps, inner_model
 from latem.inspection.traits import (
     check_traits,
     distinct_traits,
@@ -84,7 +84,7 @@ def galleries_of(
 
 def kinds_for(model: Any) -> list[str]:
     """Galleries that say something about a model: by class, by trait, by map."""
-    inner = inner_model(model, "galleries_of")
+    inner = by_maps(model, "galleries_of")
     row = model_rows.row_of(inner)
     kinds = ["class"]
     if row is not None and row.maps is not None and has_trait_names(model):

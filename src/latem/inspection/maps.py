@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from latem.core.arrays import unit_rows
-from latem.inspection.explain import inner_model
+from latem.inspection.speakers import by_maps
 from latem.models.ranking import RankingModel
 from latem.models.scoring import best_k
 
@@ -168,7 +168,7 @@ def map_overlap(model: Any) -> np.ndarray:
 
 def with_maps(model: Any, user: str) -> RankingModel:
     """A fitted model that has maps, or what a search over one has chosen."""
-    model = inner_model(model, user)
+    model = by_maps(model, user)
     if not isinstance(model, RankingModel):
         raise TypeError(f"Only models with maps have images per map, not {type(model).__name__}.")
     check_is_fitted(model)

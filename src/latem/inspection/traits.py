@@ -23,7 +23,13 @@ import pandas as pd
 
 from latem.core.arrays import unit_rows
 from latem.core.messages import first_few
-from latem.inspection.explain import bilinear_maps, by_likeness, inner_model, projected_images
+from latem.inspection.speakers import (
+    bilinear_maps,
+    by_likeness,
+    by_maps,
+    inner_model,
+    projected_images,
+)
 
 _BLOCK = 1024
 _SAME = 0.8  # correlation above which two traits say the same of some classes
@@ -55,7 +61,7 @@ def trait_scores(model: Any, X: Any, classes: Any = "unseen") -> pd.DataFrame:
     >>> trait_scores(model, X).shape == (len(X), world.embeddings["att"].n_dimensions)
     True
     """
-    model = inner_model(model, "trait_scores")
+    model = by_maps(model, "trait_scores")
     maps = bilinear_maps(model)
     if by_likeness(model):
         raise TypeError(
@@ -142,7 +148,7 @@ def distinct_traits(model: Any, agreement: pd.Series, classes: Any, n: int) -> l
 
 def has_trait_names(model: Any) -> bool:
     """Whether the columns of a model's class table are called something, not just numbered."""
-    model = inner_model(model, "trait_scores")
+    model = by_maps(model, "trait_scores")
     columns = None if by_likeness(model) else model.class_table_.columns
     return columns is not None and not all(_NUMBERED.fullmatch(name) for name in columns)
 

@@ -21,8 +21,12 @@ from latem.core.threads import single_threaded_blas
 from latem.core.validation import Composition, Interval, validated
 from latem.models.checks import check_is_model
 from latem.models.class_view import Candidates
+from latem.models.eszsl import ESZSL
+from latem.models.exem import EXEM
 from latem.models.files import unpack
+from latem.models.latem import TUNED, LatEm
 from latem.models.scaling import Scaling
+from latem.models.score_terms import ScoreTerms
 from latem.models.shared_images import SharedImages
 from latem.models.table_model import TableClassifier
 from latem.models.weights import checked_weights
@@ -31,7 +35,19 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _SHARED = ("class_embeddings", "feature_scaling", "normalize_classes", "dtype")
+_WIDTH = 0.7  # of the usual member's kernel
 _OF_ALL = ("table.vectors", "scaling.shift", "scaling.scale")  # in files, the same for all members
+
+
+def usual_members() -> list[tuple[str, Any]]:
+    """Unfitted members that err differently: a ranked map, a kernel, exemplars by two distances."""
+    tuned = {name: value for name, value in TUNED.items() if name != "feature_scaling"}
+    return [
+        ("ranking", LatEm(**tuned)),
+        ("kernel", ESZSL(class_kernel=_WIDTH, center_classes=True, balance_classes=True)),
+        ("exemplars", EXEM(center_classes=True)),
+        ("whitened", EXEM(center_classes=True, neighbour="whitened")),
+    ]
 
 
 class Committee(TableClassifier, Composition):
@@ -41,9 +57,9 @@ class Committee(TableClassifier, Composition):
     ----------
     class_embeddings : ClassEmbeddings, DataFrame, dict, (names, array), path or None
         Descriptions of the classes, seen and unseen; None means one-hot.
-    members : list of (str, model)
-        Models with different names, such as ``[("map", ESZSL()), ("exemplars", EXEM())]``. They
-        have no table of their own, and take over the committee's `feature_scaling`,
+    members : list of (str, model), or None
+        Models with different names, such as ``[("map", ESZSL()), ("exemplars", EXEM())]``; None
+        means `usual_members`. They have no table of their own, and take over the committee's `feature_scaling`,
         `normalize_classes`, `dtype` and, unless they have one, `random_state`.
     weights : sequence of float or None
         One per member, not negative; None gives all the same weight.
@@ -61,6 +77,7 @@ class Committee(TableClassifier, Composition):
     ----------
     models_ : list of models
         The fitted members.
+    member_names_ : list of str
     weights_ : ndarray of shape (n_members,)
         Weights in use; they add up to one.
     scales_ : ndarray of shape (n_members,)
@@ -82,22 +99,29 @@ class Committee(TableClassifier, Composition):
     >>> model = Committee(world.embeddings["att"], members).fit(*world.training())
     >>> model.score(*world.testing()) > 0.9
     True
+
+    The usual members:
+
+    >>> usual = Committee(world.embeddings["att"], random_state=0).fit(*world.training())
+    >>> usual.member_names_
+    ['ranking', 'kernel', 'exemplars', 'whitened']
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = TableClassifier._parameter_constraints | {
-        "members": [list],
+        "members": [list, None],
         "weights": ["array-like", None],
         "random_state": [Interval(Integral, 0, None, closed="left"), "random_state"],
     }
     _learned = "models_"
     models_: list[Any]
+    member_names_: list[str]
     weights_: np.ndarray
     scales_: np.ndarray
 
     def __init__(
         self,
-        class_embeddings: Any,
-        members: list[tuple[str, Any]],
+        class_embeddings: Any = None,
+        members: list[tuple[str, Any]] | None = None,
         *,
         weights: Sequence[float] | None = None,
         feature_scaling: Scaling | None = "l2-centered",
@@ -137,11 +161,11 @@ class Committee(TableClassifier, Composition):
         -------
         self
         """
-        self._check_members()
-        weights = checked_weights(self.weights, len(self.members), "Committee")
+        members = self._checked_members()
+        weights = checked_weights(self.weights, len(members), "Committee")
         X, codes = self._begin_anew(X, y)
         labels = self.classes_[codes]
-        models = [self._member(model) for _, model in self.members]
+        models = [self._member(model) for _, model in members]
         images = SharedImages(X, codes, len(self.classes_), self.scaler_)
         with single_threaded_blas():
             for model in models:
@@ -153,6 +177,7 @@ class Committee(TableClassifier, Composition):
                     model.fit(X, labels)
         self.weights_ = weights
         self.scales_ = np.array([_spread(model, X) for model in models])
+        self.member_names_ = [name for name, _ in members]
         self.models_ = models
         return self
 
@@ -163,7 +188,7 @@ class Committee(TableClassifier, Composition):
         ----------
         name : str
         """
-        return self._member(dict(self.members)[name])
+        return self._member(dict(self._checked_members())[name])
 
     def _member(self, model: Any) -> Any:
         known = model.get_params(deep=False)
@@ -176,8 +201,9 @@ class Committee(TableClassifier, Composition):
         member.records_training = False  # the committee does
         return member
 
-    def _check_members(self) -> None:
-        for member in self.members:
+    def _checked_members(self) -> list[tuple[str, Any]]:
+        members = usual_members() if self.members is None else self.members
+        for member in members:
             if not (isinstance(member, tuple) and len(member) == 2 and isinstance(member[0], str)):
                 raise TypeError(
                     f"Members of Committee must be pairs (name, model), not {member!r}."
@@ -194,13 +220,14 @@ class Committee(TableClassifier, Composition):
                     f"Member {name!r} of Committee has a class table of its own; give the table to "
                     f"the committee, or join models with different tables by LateFusion."
                 )
-        names = [name for name, _ in self.members]
+        names = [name for name, _ in members]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"Committee needs members with different names, but got {names}.")
+        return members
 
     def member(self, name: str) -> Any:
         """The fitted member of this name."""
-        return dict(zip([name for name, _ in self.members], self.models_, strict=True))[name]
+        return dict(zip(self.member_names_, self.models_, strict=True))[name]
 
     def member_scores(self, X: Any, classes: Any = None) -> np.ndarray:
         """Scores of each member, divided by their spread over the training images.
@@ -247,28 +274,31 @@ class Committee(TableClassifier, Composition):
 
         return scores
 
-    def score_terms(self, features: np.ndarray, chosen: Candidates) -> tuple[list[str], np.ndarray]:
-        """What the scores of a scaled image are sums of, see `TableClassifier.score_terms`."""
+    def score_terms(self, features: np.ndarray, chosen: Candidates) -> ScoreTerms:
+        """What the scores of an image are sums of, see `TableClassifier.score_terms`.
+
+        Terms of the same name, such as a trait that several members know, are added up.
+        """
         places: dict[str, int] = {}
         found = []
         for factor, model, candidates in self._taking_part(chosen):
-            columns, terms = model.score_terms(features, candidates)
+            columns, terms, _ = model.score_terms(features, candidates)
             found.append(([places.setdefault(c, len(places)) for c in columns], factor * terms))
         total = np.zeros((len(places), len(chosen)))
         for where, terms in found:
             np.add.at(total, np.array(where), terms.T)
-        return list(places), total.T
+        return ScoreTerms(list(places), total.T)
 
     def twin(self, seed: int) -> Any:
         """Unfitted committee of the members' twins, with the weights in use."""
         fresh = super().twin(seed)
-        names = [name for name, _ in self.members]
         twins = [
             model.twin(seed).set_params(class_embeddings=None, n_threads=None)
             for model in self.models_
         ]
         return fresh.set_params(
-            members=list(zip(names, twins, strict=True)), weights=self.weights_.tolist()
+            members=list(zip(self.member_names_, twins, strict=True)),
+            weights=self.weights_.tolist(),
         )
 
     # -- files --------------------------------------------------------------------------------
@@ -281,7 +311,7 @@ class Committee(TableClassifier, Composition):
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         tensors: dict[str, np.ndarray] = {"weights": self.weights_, "scales": self.scales_}
         members = []
-        for i, ((name, _), model) in enumerate(zip(self.members, self.models_, strict=True)):
+        for i, (name, model) in enumerate(zip(self.member_names_, self.models_, strict=True)):
             arrays, meta = model.pack()
             tensors |= {f"{i}/{key}": a for key, a in arrays.items() if key not in _OF_ALL}
             members.append({"name": name, "content": meta})
@@ -315,6 +345,7 @@ class Committee(TableClassifier, Composition):
             (name, clone(model).set_params(class_embeddings=None))
             for name, model in zip(names, models, strict=True)
         ]
+        self.member_names_ = names
         self.models_ = models
 
 

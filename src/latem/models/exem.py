@@ -25,6 +25,7 @@ from latem.models.class_view import Candidates
 from latem.models.exemplar_equations import ExemplarEquations
 from latem.models.map_model import read_only
 from latem.models.scaling import Scaling
+from latem.models.score_terms import ScoreTerms
 from latem.models.shared_images import SharedImages
 from latem.models.table_model import TableClassifier
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-SHARED = "(what the seen classes share)"  # among what scores are sums of
+_SHARED = "(what the seen classes share)"  # among what scores are sums of
 
 
 class EXEM(TableClassifier):
@@ -240,7 +241,7 @@ class EXEM(TableClassifier):
         weights, constants = chosen.prepared(self.coef_, self.neighbour, prepare)
         return lambda X: X @ weights + constants
 
-    def score_terms(self, features: np.ndarray, chosen: Candidates) -> tuple[list[str], np.ndarray]:
+    def score_terms(self, features: np.ndarray, chosen: Candidates) -> ScoreTerms:
         """What the scores of an image are sums of, see `TableClassifier.score_terms`.
 
         An exemplar v is the sum over the seen classes of likeness times coefficients, and an
@@ -255,7 +256,7 @@ class EXEM(TableClassifier):
         by_seen = similar * (directions @ self.coef_.astype(np.float64).T)
         shared = directions @ self.offset_.astype(np.float64)
         columns = [f"like {name}" for name in self.classes_.tolist()]
-        return [*columns, SHARED], np.column_stack([by_seen, shared])
+        return ScoreTerms([*columns, _SHARED], np.column_stack([by_seen, shared]))
 
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         tensors = {

@@ -8,6 +8,7 @@ that scored the true class best towards it. With K = 1 this is a bilinear rankin
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -41,6 +42,12 @@ from latem.models.training_images import TrainingImages
 
 _COUNTS = ("violations", "visits")
 _RENAMED = {"gamma": "start_gamma", "lam": "start_lam"}  # names in older files
+
+TUNED: Mapping[str, Any] = {  # parameters with which unseen classes are named best
+    "feature_scaling": "l2-centered", "start": "eszsl", "n_rivals": 10, "center_classes": True,
+    "balance_classes": True, "average": True, "init_scale": 0.0, "n_maps": 1, "learning_rate": 0.03,
+    "n_epochs": 2,
+}  # fmt: skip
 
 
 class LatEm(BalanceMixin, RankingModel):

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from latem.core.arrays import unit_rows
 from latem.models.class_view import Candidates
+from latem.models.score_terms import ScoreTerms, map_terms
 from latem.models.scoring import MapScorer
 from latem.models.table_model import TableClassifier
 
@@ -33,18 +33,10 @@ class MapModel(TableClassifier):
     def _block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
         return self.map_scorer(chosen).scores
 
-    def score_terms(self, features: np.ndarray, chosen: Candidates) -> tuple[list[str], np.ndarray]:
-        """What the scores of an image are sums of, see `TableClassifier.score_terms`.
-
-        Of several maps the one that scores a class best speaks for it.
-        """
-        columns, loadings, basis = self.class_view_.terms(chosen)
-        projected = features @ self.bilinear_maps().astype(np.float64)  # (n_maps, width)
-        if self.by_direction:
-            projected = unit_rows(projected)
-        projected = projected @ basis
-        winner = (projected @ loadings.T).argmax(axis=0)  # (n_classes,)
-        return columns, projected[winner] * loadings
+    def score_terms(self, features: np.ndarray, chosen: Candidates) -> ScoreTerms:
+        """What the scores of an image are sums of, see `TableClassifier.score_terms`."""
+        maps, view = self.bilinear_maps(), self.class_view_
+        return map_terms(maps, view, features, chosen, by_direction=self.by_direction)
 
     def latent_map(self, X: Any, classes: Any = None, *, per_class: bool = False) -> np.ndarray:
         """Which map won.

@@ -24,6 +24,7 @@ from latem.models.base import forget_learned, plain_params
 from latem.models.class_view import Candidates, ClassView
 from latem.models.inputs import InputChecks
 from latem.models.scaling import SCALINGS, FeatureScaler, Scaling
+from latem.models.score_terms import ScoreTerms
 from latem.models.scoring import best_k, row_blocks
 
 
@@ -90,7 +91,7 @@ class TableClassifier(InputChecks):
         """
         return self._block_scorer(chosen)
 
-    def score_terms(self, features: np.ndarray, chosen: Candidates) -> tuple[list[str], np.ndarray]:
+    def score_terms(self, features: np.ndarray, chosen: Candidates) -> ScoreTerms:
         """What the scores of an image are sums of: traits, or likeness to seen classes.
 
         Parameters
@@ -98,12 +99,7 @@ class TableClassifier(InputChecks):
         features : ndarray of shape (n_features,), float64
             One scaled image.
         chosen : Candidates
-
-        Returns
-        -------
-        columns : list of str
-        terms : ndarray of shape (n_classes, n_columns)
-            They add up to the scores.
+            As `class_view_.candidates` gives them.
 
         Raises
         ------
@@ -111,7 +107,7 @@ class TableClassifier(InputChecks):
             If the model's scores are no such sums.
         """
         raise TypeError(
-            f"{type(self).__name__} does not add up its scores over traits or seen classes, so its "
+            f"{type(self).__name__} does not add up its scores over traits or seen classes: its "
             f"answers cannot be explained."
         )
 

@@ -15,9 +15,8 @@ from latem.core.threads import resolve_threads, single_threaded_blas
 from latem.core.validation import Interval, validated
 from latem.models import model_rows
 from latem.models.base import forget_learned
-from latem.models.committee import Committee
+from latem.models.committee import Committee, usual_members
 from latem.models.eszsl import ESZSL
-from latem.models.exem import EXEM
 from latem.models.latem import LatEm
 from latem.models.scaling import Scaling
 from latem.models.table_model import TableClassifier
@@ -30,7 +29,7 @@ from latem.selection.closed_forms import (
     map_accuracy,
 )
 from latem.selection.folds import FoldData, fold_scores, list_tried
-from latem.selection.latem_cv import PRESETS, LatEmCV
+from latem.selection.latem_cv import PRESETS
 from latem.selection.results import Tried, as_arrays
 from latem.selection.search import Search
 
@@ -39,20 +38,7 @@ if TYPE_CHECKING:
 
 _STEPS = 6  # weights are multiples of 1/6 before they are drawn towards equal ones
 _PRIOR = 50  # classes that equal weights count for
-_WIDTH = 0.7  # of the kernel
 _EXEMPLARS: Mapping[str, Sequence[float]] = model_rows.find("EXEM").grid
-
-
-def usual_members() -> list[tuple[str, Any]]:
-    """The unfitted members of a `CommitteeCV`."""
-    tuned = {name: value for name, value in LatEmCV.tuned.items() if name != "feature_scaling"}
-    usual = {name: values[0] for name, values in PRESETS["tuned"].items()}
-    return [
-        ("ranking", LatEm(init_scale=0.0, **tuned, **usual)),
-        ("kernel", ESZSL(class_kernel=_WIDTH, center_classes=True, balance_classes=True)),
-        ("exemplars", EXEM(center_classes=True)),
-        ("whitened", EXEM(center_classes=True, neighbour="whitened")),
-    ]
 
 
 class CommitteeCV(Search):
@@ -206,7 +192,7 @@ class CommitteeCV(Search):
         self, model: Committee, folds: Sequence[FoldData], run: Any, done: Any
     ) -> tuple[dict[str, Any], list[Tried]]:
         """The penalties of every member, by its closed form alone."""
-        members = {name: model.unfitted_member(name) for name, _ in model.members}
+        members = {name: model.unfitted_member(name) for name, _ in usual_members()}
         grids: dict[str, Mapping[str, Sequence[float]]] = {
             "ranking": {"start_gamma": GAMMAS.tolist(), "start_lam": LAMS.tolist()},
             "kernel": {"gamma": GAMMAS.tolist(), "lam": LAMS.tolist()},

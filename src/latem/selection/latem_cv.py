@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from latem.core.validation import Interval, StrOptions
 from latem.models import model_rows
-from latem.models.latem import LatEm
+from latem.models.latem import TUNED, LatEm
 from latem.models.scaling import Scaling
 from latem.models.table_model import TableClassifier
 from latem.selection.closed_forms import GAMMAS, LAMS, map_accuracy
@@ -82,9 +82,10 @@ class LatEmCV(Search):
     """
 
     tuned: ClassVar[Mapping[str, Any]] = {  # of LatEm, in the preset "tuned"
-        "feature_scaling": "l2-centered", "start": "eszsl", "n_rivals": 10, "center_classes": True,
-        "balance_classes": True, "average": True,
-    }  # fmt: skip
+        name: value
+        for name, value in TUNED.items()
+        if name not in ("init_scale", *PRESETS["tuned"])
+    }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{name: rule for name, rule in LatEm._parameter_constraints.items() if name in _SHARED},
         "preset": [StrOptions({"paper", "tuned"})],

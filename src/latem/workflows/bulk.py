@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from latem.core.storage import atomic_path, check_target, library_versions, only_one
-from latem.inspection.explain import inner_model
 from latem.inspection.families import family_of_columns
+from latem.inspection.speakers import inner_model
 from latem.models.answering import BATCH, Asked
 from latem.models.answers import COLUMNS, DOUBTFUL, NONE, Answer
 from latem.models.checks import check_is_model

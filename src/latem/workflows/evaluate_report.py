@@ -19,9 +19,9 @@ from latem.evaluation import Evaluation, Scored, evaluate, obstacles
 from latem.evaluation.advice import Learned, advice
 from latem.inspection.class_displays import TrainingCurveDisplay, has_training_curve
 from latem.inspection.displays import ReliabilityDisplay, RiskCoverageDisplay, SeenUnseenDisplay
-from latem.inspection.explain import inner_model
 from latem.inspection.galleries import galleries_of
 from latem.inspection.pictures import Pictures
+from latem.inspection.speakers import inner_model
 from latem.models.answers import VERDICTS
 from latem.report import write_evaluation
 from latem.report.names import label, percent, pictograph
