@@ -20,7 +20,14 @@ def train(
             help="Name of the class table to learn with.", show_default="the only one there is"
         ),
     ] = None,
-    model: Annotated[str, typer.Option(help="LatEm, or a baseline such as ESZSL.")] = "LatEm",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Committee (four models that answer together), LatEm, or a baseline such as "
+            "ESZSL.",
+            show_default="Committee; LatEm with --preset, --maps, --step or --epochs",
+        ),
+    ] = None,
     preset: Annotated[
         str | None,
         typer.Option(

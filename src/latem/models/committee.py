@@ -59,8 +59,8 @@ class Committee(TableClassifier, Composition):
         Descriptions of the classes, seen and unseen; None means one-hot.
     members : list of (str, model), or None
         Models with different names, such as ``[("map", ESZSL()), ("exemplars", EXEM())]``; None
-        means `usual_members`. They have no table of their own, and take over the committee's `feature_scaling`,
-        `normalize_classes`, `dtype` and, unless they have one, `random_state`.
+        means `usual_members`. They have no table of their own, and take over the committee's
+        `feature_scaling`, `normalize_classes`, `dtype` and, unless they have one, `random_state`.
     weights : sequence of float or None
         One per member, not negative; None gives all the same weight.
     feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None

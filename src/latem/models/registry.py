@@ -81,6 +81,6 @@ MODELS = (
         "latem.models.gfzsl",
         grid={"alpha": (0.001, 0.01, 0.1, 1.0, 10.0), "variance_alpha": (1.0, 100.0, 1e4)},
     ),
-    ModelRow("Committee", "latem.models.committee", on_command_line=False),
+    ModelRow("Committee", "latem.models.committee"),
     ModelRow("LateFusion", "latem.models.fusion", on_command_line=False),
 )

@@ -147,6 +147,19 @@ class CommitteeCV(Search):
             **{f"whitened__{name}": list(values) for name, values in _EXEMPLARS.items()},
         }
 
+    def words(self, params: Mapping[str, Any]) -> str:
+        """Chosen weights and parameters for people, member by member."""
+        weights = params["weights"] or [1 / len(usual_members())] * len(usual_members())
+        parts = []
+        for (name, _), weight in zip(usual_members(), weights, strict=True):
+            own = [
+                f"{key.removeprefix(f'{name}__')} {value:g}"
+                for key, value in params.items()
+                if key.startswith(f"{name}__")
+            ]
+            parts.append(f"{name} {weight:.2f} ({', '.join(own)})")
+        return ", ".join(parts)
+
     @validated
     def fit(self, X: Any, y: Any) -> Self:
         """Choose parameters and weights on held-out classes, then fit all images.

@@ -71,6 +71,10 @@ class Search(ZeroShotClassifier):
         """Parameters that are chosen before the grid is tried, on the same folds."""
         return {}
 
+    def words(self, params: Mapping[str, Any]) -> str:
+        """Chosen parameters for people."""
+        return ", ".join(f"{name} {value}" for name, value in params.items())
+
     @abstractmethod
     def _take_classes(self, best: TableClassifier) -> None:
         """Describe classes as this model does, also for clones."""

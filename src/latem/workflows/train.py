@@ -21,11 +21,12 @@ from latem.datasets.learnable import learning_notes
 from latem.metrics.calibration import CalibrationReport, check_rate, class_codes
 from latem.models import model_rows
 from latem.models.answers import VERDICTS
-from latem.selection import HeldOutSearch, LatEmCV
+from latem.selection import CommitteeCV, HeldOutSearch, LatEmCV
 from latem.selection.calibration import FALSE_ACCEPT_RATE, AnswerReport, calibrate_answers
 from latem.selection.latem_cv import PRESETS
 from latem.selection.search import Search
 
+_COMMITTEE = "Committee"
 _FEWEST = 4  # classes, so that two can be held out and two learned from
 _FOLDS = 5
 _ENOUGH = 5  # val classes that a calibration is chosen on; with fewer, folds of all seen ones
@@ -46,6 +47,8 @@ class Trained:
         Mean per-class accuracy on the split's test classes; None if there are no images of them.
     n_unseen : int
         Number of those classes.
+    chosen_words : str
+        What was chosen, for people.
     answers : AnswerReport or None
         Temperature, penalty and "none of these", and how well they did on held-out classes; None
         if they were not chosen.
@@ -63,6 +66,7 @@ class Trained:
     unseen_score: float | None
     n_unseen: int
     notes: list[str]
+    chosen_words: str = ""
     answers: AnswerReport | None = None
     unseen_probabilities: CalibrationReport | None = None
     unseen_verdicts: tuple[float, ...] | None = None
@@ -71,8 +75,8 @@ class Trained:
         """What was chosen and measured, in sentences."""
         lines = []
         if self.held_out_score is not None:
-            chosen = ", ".join(f"{name} {value}" for name, value in self.chosen.items())
-            lines.append(f"Chosen on held-out classes: {chosen} ({self.held_out_score:.1%} there).")
+            there = f"{self.held_out_score:.1%} there"
+            lines.append(f"Chosen on held-out classes: {self.chosen_words} ({there}).")
         if self.answers is not None:
             lines += _answer_lines(self.answers, self.n_unseen)
         if self.unseen_score is not None:
@@ -111,7 +115,7 @@ def train(
     dataset: ZeroShotDataset | str | PathLike[str],
     embedding: str | None = None,
     *,
-    kind: str = "LatEm",
+    kind: str | None = None,
     preset: str | None = None,
     split: str | None = "standard",
     given: Mapping[str, Any] | None = None,
@@ -157,7 +161,7 @@ def train_model(
     dataset: ZeroShotDataset | str | PathLike[str],
     embedding: str | None = None,
     *,
-    kind: str = "LatEm",
+    kind: str | None = None,
     preset: str | None = None,
     split: str | None = "standard",
     given: Mapping[str, Any] | None = None,
@@ -173,8 +177,9 @@ def train_model(
     dataset : ZeroShotDataset, or path of a dataset folder
     embedding : str, optional
         Name of its class table; it may be left out if there is only one.
-    kind : str
-        Which model.
+    kind : str or None
+        Which model. None is a `Committee`, see `CommitteeCV`, or LatEm where a preset or one of
+        LatEm's parameters is given.
     preset : {"tuned", "paper"} or None
         How LatEm is trained, see `LatEmCV`; None is "tuned". Other models have no presets.
     split : str or None
@@ -191,6 +196,8 @@ def train_model(
     verbose : bool
         Whether to show a progress bar.
     """
+    if kind is None:
+        kind = _COMMITTEE if preset is None and not given else "LatEm"
     check_kind(kind, preset)
     check_rate(false_accept_rate)
     if not isinstance(dataset, ZeroShotDataset):
@@ -206,7 +213,7 @@ def train_model(
     how = {"cv": held_out, "verbose": verbose, "random_state": seed}
     search = _search(model, kind, preset, dict(given or {}), how)
     chosen: dict[str, Any] = {}
-    score = None
+    score, words = None, ""
     if search is None:
         model.fit(X, y)
     elif len(np.unique(y)) < _FEWEST:
@@ -221,6 +228,7 @@ def train_model(
         model, score = search.best_estimator_, search.best_score_
         fixed = {name for name, values in search.tried_values().items() if len(values) == 1}
         chosen = {name: value for name, value in search.best_params_.items() if name not in fixed}
+        words = search.words(chosen)
     answers = None
     if calibrate and len(np.unique(y)) >= _FEWEST:
         answers = calibrate_answers(
@@ -235,7 +243,13 @@ def train_model(
     elif calibrate:
         notes.append("So there are no probabilities, and nothing is called none of these.")
     return Trained(
-        model, chosen, score, notes=notes, answers=answers, **_on_unseen(model, dataset, split)
+        model,
+        chosen,
+        score,
+        notes=notes,
+        chosen_words=words,
+        answers=answers,
+        **_on_unseen(model, dataset, split),
     )
 
 
@@ -302,6 +316,13 @@ def _search(
     model: Any, kind: str, preset: str | None, given: dict[str, Any], how: dict[str, Any]
 ) -> Search | None:
     """What chooses the parameters that are not given; None if all are."""
+    if kind == _COMMITTEE:
+        if given:
+            raise ValueError(
+                f"A committee chooses its parameters itself, {first_few(list(given))} included; "
+                f"take kind='LatEm' (--model LatEm) to give it."
+            )
+        return CommitteeCV(model.class_embeddings, **how)
     if kind == "LatEm" and preset != "paper":
         fixed = [name for name in given if name not in PRESETS["tuned"]]
         if fixed:
