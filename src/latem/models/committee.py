@@ -161,12 +161,23 @@ class Committee(TableClassifier, Composition):
         -------
         self
         """
+        self._checked_members()
+        X, codes = self._begin_anew(X, y)
+        self.learn(SharedImages(X, codes, len(self.classes_), self.scaler_))
+        return self
+
+    def learn(self, images: SharedImages) -> None:
+        """Fit every member, to images that others may learn from, too.
+
+        Parameters
+        ----------
+        images : SharedImages
+            The images that the committee was prepared for.
+        """
         members = self._checked_members()
         weights = checked_weights(self.weights, len(members), "Committee")
-        X, codes = self._begin_anew(X, y)
-        labels = self.classes_[codes]
         models = [self._member(model) for _, model in members]
-        images = SharedImages(X, codes, len(self.classes_), self.scaler_)
+        X, labels = images.X, self.classes_[images.codes]
         with single_threaded_blas():
             for model in models:
                 if hasattr(model, "learn"):
@@ -179,7 +190,6 @@ class Committee(TableClassifier, Composition):
         self.scales_ = np.array([_spread(model, X) for model in models])
         self.member_names_ = [name for name, _ in members]
         self.models_ = models
-        return self
 
     def unfitted_member(self, name: str) -> Any:
         """A member before it is fitted, with what it shares with the others.

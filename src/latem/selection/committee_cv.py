@@ -16,9 +16,10 @@ from latem.core.validation import Interval, validated
 from latem.models import model_rows
 from latem.models.base import forget_learned
 from latem.models.committee import Committee, usual_members
-from latem.models.eszsl import ESZSL
+from latem.models.exem import EXEM
 from latem.models.latem import LatEm
 from latem.models.scaling import Scaling
+from latem.models.shared_images import SharedImages
 from latem.models.table_model import TableClassifier
 from latem.models.weights import HeldOutScores, best_weights
 from latem.selection.closed_forms import (
@@ -38,7 +39,14 @@ if TYPE_CHECKING:
 
 _STEPS = 6  # weights are multiples of 1/6 before they are drawn towards equal ones
 _PRIOR = 50  # classes that equal weights count for
+_WIDTHS = (0.5, 0.7, 1.0)  # of the kernel
 _EXEMPLARS: Mapping[str, Sequence[float]] = model_rows.find("EXEM").grid
+_GRIDS: Mapping[str, Mapping[str, Sequence[float]]] = {  # of the closed forms, by member
+    "ranking": {"start_gamma": GAMMAS.tolist(), "start_lam": LAMS.tolist()},
+    "kernel": {"class_kernel": _WIDTHS, "gamma": GAMMAS.tolist(), "lam": LAMS.tolist()},
+    "exemplars": _EXEMPLARS,
+    "whitened": _EXEMPLARS,
+}
 
 
 class CommitteeCV(Search):
@@ -138,14 +146,12 @@ class CommitteeCV(Search):
 
     def tried_values(self) -> Mapping[str, Sequence[Any]]:
         """Values to try by parameter of a member."""
-        maps = {"gamma": GAMMAS.tolist(), "lam": LAMS.tolist()}
-        return {
-            **{f"ranking__start_{name}": values for name, values in maps.items()},
-            "ranking__n_epochs": list(PRESETS["tuned"]["n_epochs"]),
-            **{f"kernel__{name}": values for name, values in maps.items()},
-            **{f"exemplars__{name}": list(values) for name, values in _EXEMPLARS.items()},
-            **{f"whitened__{name}": list(values) for name, values in _EXEMPLARS.items()},
+        tried = {
+            f"{member}__{name}": list(values)
+            for member, grid in _GRIDS.items()
+            for name, values in grid.items()
         }
+        return {**tried, "ranking__n_epochs": list(PRESETS["tuned"]["n_epochs"])}
 
     def words(self, params: Mapping[str, Any]) -> str:
         """Chosen weights and parameters for people, member by member."""
@@ -181,16 +187,17 @@ class CommitteeCV(Search):
         X, y = model.check_training_images(X, y)
         model.check_classes(y)
         folds = self._folds(model, X, y)
+        kept = [_Kept(fold, keep=len(folds) == 1) for fold in folds]
         run = Parallel(resolve_threads(self.n_threads), backend="threading")
         with (
             progress_bar(self.verbose, "choosing", total=3 * len(folds) + 1, unit="steps") as done,
             single_threaded_blas(),
         ):
-            chosen, tried = self._choose_closed_forms(model, folds, run, done)
+            chosen, tried = self._choose_closed_forms(model, kept, run, done)
             model.set_params(**chosen)
             epochs, of_epochs = self._choose_epochs(model, folds, run, done)
             model.set_params(ranking__n_epochs=epochs)
-            weights, score = self._choose_weights(model, folds, run, done)
+            weights, score = self._choose_weights(model, kept, run, done)
             params = {**chosen, "ranking__n_epochs": epochs, "weights": weights}
             tried += [*of_epochs, Tried(params, score)]
             self.cv_results_ = as_arrays(tried)
@@ -202,25 +209,14 @@ class CommitteeCV(Search):
         return self
 
     def _choose_closed_forms(
-        self, model: Committee, folds: Sequence[FoldData], run: Any, done: Any
+        self, model: Committee, folds: Sequence[_Kept], run: Any, done: Any
     ) -> tuple[dict[str, Any], list[Tried]]:
         """The penalties of every member, by its closed form alone."""
         members = {name: model.unfitted_member(name) for name, _ in usual_members()}
-        grids: dict[str, Mapping[str, Sequence[float]]] = {
-            "ranking": {"start_gamma": GAMMAS.tolist(), "start_lam": LAMS.tolist()},
-            "kernel": {"gamma": GAMMAS.tolist(), "lam": LAMS.tolist()},
-            "exemplars": _EXEMPLARS,
-            "whitened": _EXEMPLARS,
-        }
 
-        def accuracies(fold: FoldData) -> list[np.ndarray]:
-            images = fold_images(members["ranking"], fold)
-            found = [
-                map_accuracy(member, fold, images)
-                if isinstance(member, LatEm | ESZSL)
-                else exemplar_accuracy(member, fold, images, *_EXEMPLARS.values())
-                for member in members.values()
-            ]
+        def accuracies(fold: _Kept) -> list[np.ndarray]:
+            images = fold.images(model)
+            found = [_accuracy(member, fold.data, images) for member in members.values()]
             done()
             return found
 
@@ -228,7 +224,7 @@ class CommitteeCV(Search):
         chosen: dict[str, Any] = {}
         tried: list[Tried] = []
         for i, name in enumerate(members):
-            of_member = _list_grid(name, grids[name], [found[i] for found in by_fold])
+            of_member = _list_grid(name, _GRIDS[name], [found[i] for found in by_fold])
             tried += of_member
             if folds:
                 best = max(one.mean for one in of_member)
@@ -256,19 +252,21 @@ class CommitteeCV(Search):
         return int(best.params["n_epochs"]), named
 
     def _choose_weights(
-        self, model: Committee, folds: Sequence[FoldData], run: Any, done: Any
+        self, model: Committee, folds: Sequence[_Kept], run: Any, done: Any
     ) -> tuple[list[float] | None, list[float]]:
         """Weights of the members, and the accuracy of the whole on every fold."""
         if not folds:
             return None, []
 
-        def held_out(fold: FoldData) -> HeldOutScores:
+        def held_out(fold: _Kept) -> HeldOutScores:
             committee = clone(model).set_params(n_threads=1)
-            committee.records_training = False
-            committee.fit(fold.X, fold.y)
-            scores = committee.member_scores(fold.X_out, fold.candidates)
+            X, y, X_out, y_out, candidates = fold.data
+            committee.check_training_images(X, y)
+            committee.prepare(X, y)
+            committee.learn(fold.images(model))
+            scores = committee.member_scores(X_out, candidates)
             done()
-            return HeldOutScores(scores, fold.y_out, fold.candidates)
+            return HeldOutScores(scores, y_out, candidates)
 
         found = run(delayed(held_out)(fold) for fold in folds)
         # Scores of unseen classes spread less than those of seen ones, and not by the same factor.
@@ -297,18 +295,42 @@ class CommitteeCV(Search):
         return len(tried) - 1
 
 
+class _Kept:
+    """A fold, and what is computed of its images; kept between steps if memory allows it."""
+
+    def __init__(self, data: FoldData, *, keep: bool):
+        self.data = data
+        self._keep = keep
+        self._images: SharedImages | None = None
+
+    def images(self, model: Committee) -> SharedImages:
+        """The images to learn from, scaled as by the members of this unfitted committee."""
+        images = self._images or fold_images(model.unfitted_member("ranking"), self.data)
+        self._images = images if self._keep else None
+        return images
+
+
+def _accuracy(member: Any, fold: FoldData, images: SharedImages) -> np.ndarray:
+    """Accuracy of an unfitted member's closed form for its whole grid."""
+    if isinstance(member, EXEM):
+        return exemplar_accuracy(member, fold, images, *_EXEMPLARS.values())
+    if member.class_kernel is None:
+        return map_accuracy(member, fold, images)
+    kernels = [clone(member).set_params(class_kernel=width) for width in _WIDTHS]
+    return np.stack([map_accuracy(kernel, fold, images) for kernel in kernels])
+
+
 def _list_grid(
     member: str, grid: Mapping[str, Sequence[float]], by_fold: Sequence[np.ndarray]
 ) -> list[Tried]:
     """What was tried for a member, in the order of its grid."""
-    (first, rows), (second, columns) = grid.items()
+    names, values = [f"{member}__{name}" for name in grid], list(grid.values())
     return [
         Tried(
-            {f"{member}__{first}": float(row), f"{member}__{second}": float(column)},
-            [float(accuracy[i, j]) for accuracy in by_fold],
+            {name: float(v[at]) for name, v, at in zip(names, values, place, strict=True)},
+            [float(accuracy[place]) for accuracy in by_fold],
         )
-        for i, row in enumerate(rows)
-        for j, column in enumerate(columns)
+        for place in np.ndindex(*map(len, values))
     ]
 
 
