@@ -4,8 +4,8 @@ It answers the two questions that models, searches, explanations and evaluations
 training uses, and which vectors may be the answer. Both come from the class table by the same
 steps: the seen classes' mean is subtracted if the model centres its classes, vectors are divided
 by their length if it normalises them; with a kernel they become its features, see
-`latem.models.kernel_features`, and both steps are done again. Candidates are balanced besides, see
-`latem.models.balance`.
+`latem.models.kernel_features`, and are divided by their length again. Candidates are balanced
+besides, see `latem.models.balance`.
 
 A `classes` argument has one vocabulary everywhere: a group ("seen", "unseen", "all"), names, a
 table of other classes, or a list that mixes these. In a list, a name of the model's table is that
@@ -97,8 +97,6 @@ class ClassView:
         What is subtracted from every vector of the table.
     kernel : ClassKernel or None
         What the vectors are replaced by after that.
-    kernel_centre : ndarray of shape (n_seen,) or None
-        Mean similarities of the seen classes, if the model centres its classes.
     balance : ndarray of shape (width, width) or None
         M of the mean square yᵀ M y of a class's scores; candidates are divided by its root.
     dtype : str
@@ -110,7 +108,6 @@ class ClassView:
     normalise: bool = True
     centre: np.ndarray | None = None
     kernel: ClassKernel | None = None
-    kernel_centre: np.ndarray | None = None
     balance: np.ndarray | None = None
     dtype: str = "float32"
     _kept: list[tuple[Any, Candidates]] = field(default_factory=list, init=False, repr=False)
@@ -122,9 +119,7 @@ class ClassView:
     def with_kernel(self, width: float) -> ClassView:
         """The same view with vectors replaced by features of a kernel on the seen classes."""
         anchors = self._linear(self.table.select(self.seen))
-        kernel = ClassKernel.of(anchors, width)
-        centre = None if self.centre is None else kernel.similarities(anchors).mean(axis=0)
-        return replace(self, kernel=kernel, kernel_centre=centre)
+        return replace(self, kernel=ClassKernel.of(anchors, width))
 
     @property
     def width(self) -> int:
@@ -271,19 +266,15 @@ class ClassView:
         vectors = chosen.vectors.astype(np.float64)
         if self.kernel is None or chosen.similar is None:
             return self.table.column_names(), vectors, np.eye(self.width)
-        centred = chosen.similar - (0 if self.kernel_centre is None else self.kernel_centre)
-        plain = centred @ self.kernel.whitener
+        plain = chosen.similar @ self.kernel.whitener
         lengths = np.einsum("ij,ij->i", plain, plain) / np.einsum("ij,ij->i", plain, vectors)
         columns = [f"like {name}" for name in self.seen.tolist()]
-        return columns, centred / lengths[:, None], self.kernel.whitener.T
+        return columns, chosen.similar / lengths[:, None], self.kernel.whitener.T
 
     def _as_vectors(self, table: ClassEmbeddings, dtype: Any) -> np.ndarray:
         vectors = self._linear(table)
         if self.kernel is not None:
-            similar = self.kernel.similarities(vectors)
-            if self.kernel_centre is not None:
-                similar = similar - self.kernel_centre
-            vectors = similar @ self.kernel.whitener
+            vectors = self.kernel(vectors)
             vectors = unit_rows(vectors) if self.normalise else vectors
         with np.errstate(over="ignore"):
             vectors = np.ascontiguousarray(vectors, dtype=dtype)
