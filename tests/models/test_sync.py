@@ -119,6 +119,7 @@ def test_parameters_that_change_after_a_fit_change_no_mixture(world):
     np.testing.assert_array_equal(model.set_params(tau=8.0).mixtures(), before)
 
 
+@pytest.mark.filterwarnings("ignore::latem.GridEdgeWarning")  # the usual grid is narrow
 def test_parameters_are_chosen_on_held_out_classes(world):
     search = latem.HeldOutSearch(SynC(world.embeddings["att"]), cv=list(world.split().val))
     search.fit(*world.training())

@@ -351,7 +351,7 @@ class _Search:
 
 
 class _Newton(_Search):
-    """Newton's method: gradients in double precision, directions by a rough copy of the features."""
+    """Newton's method: gradients in double precision, directions by rough features."""
 
     def __init__(self, problem: _Problem, Z: np.ndarray, start: np.ndarray, *, rough: np.ndarray):
         super().__init__(problem, Z, start)

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from latem.core.validation import Interval, StrOptions
 from latem.metrics import mean_class_accuracy
 from latem.models import model_rows
+from latem.models.grid_edges import Edge, edges_in_array
 from latem.models.latem import LatEm
 from latem.models.normal_equations import NormalEquations
 from latem.models.scaling import Scaling
@@ -68,8 +69,8 @@ class LatEmCV(Search):
     ----------
     best_estimator_ : LatEm
         Fitted to all images with the best parameters.
-    best_params_, best_score_, best_index_, cv_results_
-        As for `HeldOutSearch`.
+    best_params_, best_score_, best_index_, cv_results_, grid_edges_
+        As for `HeldOutSearch`; "tuned" does not warn of values that were not given.
 
     Examples
     --------
@@ -173,10 +174,10 @@ class LatEmCV(Search):
 
     def _choose_first(
         self, model: Any, folds: Sequence[FoldData], n_threads: int, done: Callable[[], None]
-    ) -> dict[str, Any]:
+    ) -> tuple[dict[str, Any], list[Edge]]:
         """ESZSL's two penalties and the kernel's width, by the closed form alone."""
         if not self._n_first_steps(folds):
-            return {}
+            return {}, []
         widths = [None if width is None else float(width) for width in self.class_kernel]
 
         def run(width: float | None, fold: FoldData) -> np.ndarray:
@@ -192,8 +193,17 @@ class LatEmCV(Search):
         first = int(by_width.max(axis=(1, 2)).argmax())  # of equals the first width
         scores = by_width[first]
         best = np.argwhere(scores == scores.max())[-1]  # of equals the largest penalties
-        chosen = {"start_gamma": float(GAMMAS[best[0]]), "start_lam": float(LAMS[best[1]])}
-        return chosen if widths == [None] else {**chosen, "class_kernel": widths[first]}
+        chosen: dict[str, Any] = {
+            "start_gamma": float(GAMMAS[best[0]]),
+            "start_lam": float(LAMS[best[1]]),
+        }
+        if widths != [None]:
+            chosen["class_kernel"] = widths[first]
+        axes = {"class_kernel": widths, "start_gamma": GAMMAS.tolist(), "start_lam": LAMS.tolist()}
+        return chosen, edges_in_array(by_width, axes, [first, *best])
+
+    def _is_asked_for(self, name: str) -> bool:
+        return self.preset == "paper" or getattr(self, name, None) is not None
 
     def _take_classes(self, best: TableClassifier) -> None:
         self.class_embeddings = best.class_embeddings

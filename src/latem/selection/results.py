@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
+from latem.models.grid_edges import ends
+
 
 @dataclass(frozen=True)
 class Tried:
@@ -23,7 +25,7 @@ class Tried:
 
 
 def as_arrays(tried: list[Tried]) -> dict[str, Any]:
-    """`cv_results_` as scikit-learn's searches have it.
+    """`cv_results_` as scikit-learn's searches have it, and which values end their grids.
 
     >>> results = as_arrays([Tried({"C": 1}, [0.5, 0.7]), Tried({"C": 2}, [0.9, 0.7])])
     >>> results["mean_test_score"], results["rank_test_score"]
@@ -43,6 +45,8 @@ def as_arrays(tried: list[Tried]) -> dict[str, Any]:
         )
         column.data[:] = values
         results[f"param_{name}"] = np.ma.MaskedArray(values) if simple else column
+        last = [value for value, _ in ends(values).values()]
+        results[f"edge_{name}"] = np.array([value in last for value in values], bool)
     results["params"] = [dict(one.params) for one in tried]
     n_folds = len(tried[0].scores) if tried else 0
     for i in range(n_folds):

@@ -26,6 +26,7 @@ from latem.models.base import ZeroShotClassifier, forget_learned, plain_params
 from latem.models.checks import check_is_model
 from latem.models.files import unpack
 from latem.models.folds import class_folds, image_folds
+from latem.models.grid_edges import Edge, allowed_edges, as_dict, edges_in_list, warn_of_edges
 from latem.models.ranking import RankingModel
 from latem.models.table_model import TableClassifier
 from latem.selection.folds import FoldData, fold_scores, list_tried
@@ -52,6 +53,7 @@ class Search(ZeroShotClassifier):
     best_score_: float
     best_index_: int
     cv_results_: dict[str, Any]
+    grid_edges_: dict[str, str]
 
     @abstractmethod
     def unfitted_model(self) -> TableClassifier:
@@ -67,9 +69,13 @@ class Search(ZeroShotClassifier):
 
     def _choose_first(
         self, model: Any, folds: Sequence[FoldData], n_threads: int, done: Callable[[], None]
-    ) -> dict[str, Any]:
+    ) -> tuple[dict[str, Any], list[Edge]]:
         """Parameters that are chosen before the grid is tried, on the same folds."""
-        return {}
+        return {}, []
+
+    def _is_asked_for(self, name: str) -> bool:
+        """Whether a value at the end of this parameter's grid is worth a warning."""
+        return True
 
     @abstractmethod
     def _take_classes(self, best: TableClassifier) -> None:
@@ -108,7 +114,7 @@ class Search(ZeroShotClassifier):
             progress_bar(self.verbose, "choosing", total=n_steps, unit="trainings") as done,
             single_threaded_blas(),
         ):
-            first = self._choose_first(model, folds, n_threads, done)
+            first, edges = self._choose_first(model, folds, n_threads, done)
             model.set_params(**first)
             scores = self._try_all(model, candidates, epochs, folds, n_threads, done)
             tried = list_tried(candidates, epochs, scores, len(folds))
@@ -120,9 +126,17 @@ class Search(ZeroShotClassifier):
             for one in tried:
                 _log.debug("%s: %.4f on held-out classes", one.params, one.mean)
             _log.info("chose %s (%.4f on held-out classes)", self.best_params_, best.mean)
+            if folds:
+                edges += edges_in_list(
+                    [one.params for one in tried], [one.mean for one in tried], self.best_index_
+                )
+            edges = allowed_edges(model, edges)
+            self.grid_edges_ = as_dict(edges)
             self.best_estimator_ = self._final_fit(model, X, y)
             done()
         self._expose_best()
+        asked = [edge for edge in edges if self._is_asked_for(edge.name)]
+        warn_of_edges(type(model).__name__, asked)
         return self
 
     def _checked_grid(self) -> dict[str, list[Any]]:
@@ -261,6 +275,7 @@ class Search(ZeroShotClassifier):
             "inner": inner,
             "best_score": self.best_score_,
             "best_params": plain_params(self.best_params_),
+            "grid_edges": self.grid_edges_,
             "cv_results": [
                 {"params": plain_params(one.params), "scores": one.scores, "mean": one.mean}
                 for one in as_tried(self.cv_results_)
@@ -282,6 +297,7 @@ class Search(ZeroShotClassifier):
         tried = [Tried(dict(one["params"]), list(one["scores"])) for one in meta["cv_results"]]
         search.cv_results_ = as_arrays(tried)
         search.best_index_ = max(range(len(tried)), key=lambda i: tried[i].mean, default=0)
+        search.grid_edges_ = dict(meta.get("grid_edges", {}))  # earlier files have none
         search._expose_best()
         own = {k.removeprefix(_OWN): v for k, v in tensors.items() if k.startswith(_OWN)}
         search.unpack_knowledge(own, meta)
@@ -332,6 +348,11 @@ class HeldOutSearch(Search):
     cv_results_ : dict of arrays
         As scikit-learn's searches have it: "params", "param_NAME" for every parameter,
         "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score".
+        Also "edge_NAME", whether a candidate's value is the lowest or the highest of a grid of
+        three numbers or more.
+    grid_edges_ : dict of parameter name to "lowest" or "highest"
+        Chosen values at the end of their grids that are better than all others: a better one may
+        lie beyond, and a `GridEdgeWarning` says so.
 
     Examples
     --------
