@@ -285,3 +285,50 @@ def test_the_tuned_preset_warns_of_given_values_only(noisy, monkeypatch, tmp_pat
     assert search.grid_edges_["class_kernel"] == "highest"
     search.save(tmp_path / "m")
     assert latem.load(tmp_path / "m").grid_edges_ == search.grid_edges_
+
+
+# -- early stopping ---------------------------------------------------------------------------
+
+EPOCHS = {"learning_rate": [0.1, 1.0], "n_epochs": [1, 2, 4, 6, 8, 12, 16, 24]}
+
+
+def test_candidates_that_gain_no_more_are_trained_no_further(noisy, tmp_path, monkeypatch):
+    from latem.models.sgd import loop
+
+    X, y = noisy.training()
+    model = SJE(noisy.embeddings["att"], random_state=0)
+    whole = HeldOutSearch(model, EPOCHS, cv=noisy.split().val).fit(X, y)
+    patient = clone(whole).set_params(patience=8).fit(X, y)
+    assert as_tried(patient.cv_results_) == as_tried(whole.cv_results_)
+    trained = []
+    train = loop.train
+
+    def counted(*args):
+        train(*args)
+        trained.append(args[4].epoch)
+
+    monkeypatch.setattr("latem.models.ranking.train", counted)
+    hasty = clone(whole).set_params(patience=1, n_threads=1).fit(X, y)
+    *tries, last = trained
+    assert max(tries) < 24
+    assert last == hasty.best_params_["n_epochs"]
+    expected = whole.cv_results_["mean_test_score"].reshape(2, 8)
+    found = hasty.cv_results_["mean_test_score"].reshape(2, 8)
+    for long, short in zip(expected, found, strict=True):
+        n = int((np.diff(long) <= 0).argmax()) + 2  # up to the first that is no better
+        np.testing.assert_array_equal(short, [*long[:n], *[np.nan] * (8 - n)])
+    assert hasty.best_score_ == np.nanmax(found)
+    assert (hasty.cv_results_["rank_test_score"][hasty.best_index_]) == 1
+    hasty.save(tmp_path / "m")
+    again = latem.load(tmp_path / "m")
+    assert (again.best_index_, again.patience) == (hasty.best_index_, 1)
+    np.testing.assert_array_equal(again.cv_results_["mean_test_score"], found.ravel())
+
+
+def test_patience_of_latem_cv(noisy):
+    search = LatEmCV(noisy.embeddings["att"], **QUICK, cv=3, patience=1, random_state=0)
+    search.set_params(n_epochs=(1, 2, 4, 8, 16, 32)).fit(*noisy.training())
+    assert np.isnan(search.cv_results_["mean_test_score"]).any()
+    assert search.best_estimator_.n_iter_ == search.best_params_["n_epochs"] < 32
+    with pytest.raises(ValueError, match="'patience' parameter of LatEmCV"):
+        search.set_params(patience=0).fit(*noisy.training())

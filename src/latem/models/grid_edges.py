@@ -87,7 +87,7 @@ def edges_in_list(
     params: Sequence[Mapping[str, Any]], scores: Sequence[float], best: int
 ) -> list[Edge]:
     """Edges of the best of some candidates, each with its parameters and its score."""
-    found = []
+    found: list[Edge] = []
     for name, value in params[best].items():
         elsewhere = [score for one, score in zip(params, scores, strict=True) if one[name] != value]
         if elsewhere and max(elsewhere) < scores[best]:

@@ -55,7 +55,7 @@ class LatEmCV(Search):
     n_epochs : int, sequence of int or None
         Passes over the images; several are tried within one training. None: 2 and 6 in "tuned",
         150 in "paper".
-    cv, n_threads, verbose
+    cv, patience, n_threads, verbose
         As for `HeldOutSearch`.
     feature_scaling, init_scale
         As for `LatEm`; "preset" and None are what the preset takes: "l2-centered" and 0 (0.1 with
@@ -101,6 +101,7 @@ class LatEmCV(Search):
         "learning_rate": ["array-like", None],
         "n_epochs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
         "cv": [Interval(Integral, 2, None, closed="left"), "array-like"],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(
@@ -113,6 +114,7 @@ class LatEmCV(Search):
         learning_rate: Sequence[float] | None = None,
         n_epochs: int | Sequence[int] | None = None,
         cv: int | Sequence[Any] = 5,
+        patience: int | None = None,
         margin: float = 1.0,
         feature_scaling: Scaling | Literal["preset"] | None = "preset",
         normalize_classes: bool = True,
@@ -129,6 +131,7 @@ class LatEmCV(Search):
         self.learning_rate = learning_rate
         self.n_epochs = n_epochs
         self.cv = cv
+        self.patience = patience
         self.margin = margin
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes

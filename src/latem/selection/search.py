@@ -31,7 +31,7 @@ from latem.models.ranking import RankingModel
 from latem.models.table_model import TableClassifier
 from latem.selection.folds import FoldData, fold_scores, list_tried
 from latem.selection.grids import GRIDS
-from latem.selection.results import Tried, as_arrays, as_tried
+from latem.selection.results import as_arrays, as_plain, as_tried, from_plain
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -45,6 +45,7 @@ class Search(ZeroShotClassifier):
 
     _learned = "best_estimator_"
     cv: int | Sequence[Any]
+    patience: int | None
     n_threads: int | None
     verbose: bool
     random_state: Any
@@ -118,7 +119,7 @@ class Search(ZeroShotClassifier):
             model.set_params(**first)
             scores = self._try_all(model, candidates, epochs, folds, n_threads, done)
             tried = list_tried(candidates, epochs, scores, len(folds))
-            best = max(tried, key=lambda one: one.mean)  # the first of equals
+            best = max(tried, key=lambda one: one.merit)  # the first of equals
             self.cv_results_ = as_arrays(tried)
             self.best_index_ = tried.index(best)
             self.best_params_ = {**first, **best.params}
@@ -128,7 +129,7 @@ class Search(ZeroShotClassifier):
             _log.info("chose %s (%.4f on held-out classes)", self.best_params_, best.mean)
             if folds:
                 edges += edges_in_list(
-                    [one.params for one in tried], [one.mean for one in tried], self.best_index_
+                    [one.params for one in tried], [one.merit for one in tried], self.best_index_
                 )
             edges = allowed_edges(model, edges)
             self.grid_edges_ = as_dict(edges)
@@ -171,7 +172,7 @@ class Search(ZeroShotClassifier):
         def run(params: dict[str, Any], fold: FoldData) -> list[float]:
             candidate = clone(model).set_params(**params, n_threads=1)
             candidate.records_training = False
-            scores = fold_scores(candidate, epochs, fold)
+            scores = fold_scores(candidate, epochs, fold, self.patience)
             done()
             return scores
 
@@ -276,10 +277,7 @@ class Search(ZeroShotClassifier):
             "best_score": self.best_score_,
             "best_params": plain_params(self.best_params_),
             "grid_edges": self.grid_edges_,
-            "cv_results": [
-                {"params": plain_params(one.params), "scores": one.scores, "mean": one.mean}
-                for one in as_tried(self.cv_results_)
-            ],
+            "cv_results": as_plain(as_tried(self.cv_results_), plain_params),
             **known,
         }
 
@@ -294,9 +292,9 @@ class Search(ZeroShotClassifier):
         search.best_estimator_ = best
         search.best_params_ = cls._read_best_params(dict(meta["best_params"]))
         search.best_score_ = float(meta["best_score"])
-        tried = [Tried(dict(one["params"]), list(one["scores"])) for one in meta["cv_results"]]
+        tried = from_plain(meta["cv_results"])
         search.cv_results_ = as_arrays(tried)
-        search.best_index_ = max(range(len(tried)), key=lambda i: tried[i].mean, default=0)
+        search.best_index_ = max(range(len(tried)), key=lambda i: tried[i].merit, default=0)
         search.grid_edges_ = dict(meta.get("grid_edges", {}))  # earlier files have none
         search._expose_best()
         own = {k.removeprefix(_OWN): v for k, v in tensors.items() if k.startswith(_OWN)}
@@ -328,6 +326,11 @@ class HeldOutSearch(Search):
         Each candidate is scored among the held-out classes only, by mean per-class accuracy. With
         one-hot classes, which cannot be held out, folds of images are used instead; if there are
         too few for that, the first candidate is taken.
+    patience : int or None
+        Early stopping of models that are trained in epochs, if `n_epochs` is among what is tried:
+        a candidate's training ends after so many of its numbers of epochs in a row that are no
+        better than one before. The rest get the score NaN and are not chosen; with several folds,
+        those that one fold did not come to. None tries them all.
     n_threads : int or None
         Candidates to train side by side; None uses all cores. Results do not depend on it.
     verbose : bool
@@ -371,6 +374,7 @@ class HeldOutSearch(Search):
         "model": [HasMethods(["fit", "decision_function"])],
         "grid": [dict, None],
         "cv": [Interval(Integral, 2, None, closed="left"), "array-like"],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
         "n_threads": [Interval(Integral, 1, None, closed="left"), None],
         "verbose": ["boolean"],
         "random_state": ["random_state"],
@@ -382,6 +386,7 @@ class HeldOutSearch(Search):
         grid: Mapping[str, Sequence[Any]] | None = None,
         *,
         cv: int | Sequence[Any] = 5,
+        patience: int | None = None,
         n_threads: int | None = None,
         verbose: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -389,6 +394,7 @@ class HeldOutSearch(Search):
         self.model = model
         self.grid = grid
         self.cv = cv
+        self.patience = patience
         self.n_threads = n_threads
         self.verbose = verbose
         self.random_state = random_state
