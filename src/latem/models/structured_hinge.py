@@ -85,7 +85,16 @@ def fit_structured(
 
 
 @plain
-def visit_images(X, codes, squares, margins, damping, visits, weights, W):
+def visit_images(
+    X: np.ndarray,
+    codes: np.ndarray,
+    squares: np.ndarray,
+    margins: np.ndarray,
+    damping: float,
+    visits: np.ndarray,
+    weights: np.ndarray,
+    W: np.ndarray,
+) -> None:
     """Find the best weights of each image in turn, and keep the classifiers W in step.
 
     `squares` holds x·x of each image, and `damping` is λn/2. Arrays are as in `fit_structured`;

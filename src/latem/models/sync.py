@@ -144,7 +144,7 @@ class SynC(TableClassifier):
             self.class_view_.training(np.float64),
         )
         unit = median_distance(vectors) ** 2
-        how = {"lam": self.lam, "max_iter": self.max_iter}
+        how: dict[str, Any] = {"lam": self.lam, "max_iter": self.max_iter}
         if self.loss == "structured":
             mean, margins = images.mean(axis=0), cdist(vectors, vectors, "sqeuclidean") / unit
             coefficients, self.n_iter_ = fit_structured(images - mean, codes, margins, **how)
