@@ -19,7 +19,7 @@ from latem.models import structured_hinge
 EXACT = {"feature_scaling": None, "dtype": "float64"}
 
 
-@parametrize_with_checks([SynC(), SynC(loss="structured")])
+@parametrize_with_checks([SynC(), SynC(loss="structured", lam=0.1)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
