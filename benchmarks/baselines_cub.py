@@ -43,6 +43,7 @@ PUBLISHED = {  # the paper's, TPAMI's
     "EXEM": (None, None),
     "EXEM, 1NN": (None, None),
     "SynC": (None, None),
+    "SynC, structured": (None, None),
     "GFZSL": (None, None),
 }
 
@@ -79,6 +80,7 @@ def models(table, val):
         "EXEM": search("EXEM"),
         "EXEM, 1NN": search("EXEM", neighbour="1NN"),
         "SynC": search("SynC"),
+        "SynC, structured": search("SynC", loss="structured"),
         "GFZSL": search("GFZSL"),
     }
 

@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from latem.models.files import load
     from latem.models.fusion import LateFusion
     from latem.models.gfzsl import GFZSL
+    from latem.models.grid_edges import GridEdgeWarning
     from latem.models.latem import LatEm
     from latem.models.probabilities import UncalibratedWarning
     from latem.models.regression import SemanticOutputCodes
@@ -159,6 +160,7 @@ _HOMES = {
     ),
     "latem.models.base": ("ZeroShotClassifier",),
     "latem.models.files": ("load",),
+    "latem.models.grid_edges": ("GridEdgeWarning",),
     "latem.models.probabilities": ("UncalibratedWarning",),
     "latem.models.sgd.loop": ("EpochInfo",),
     "latem.models.table_model": ("TableClassifier",),
@@ -206,6 +208,7 @@ __all__ = [
     "Explanation",
     "FileFormatError",
     "GeneralizedScores",
+    "GridEdgeWarning",
     "HeldOutSearch",
     "LatEm",
     "LatEmCV",

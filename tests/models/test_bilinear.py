@@ -219,6 +219,38 @@ def test_best_epoch_on_held_out_classes(kind):
         model.fit(X, y, validation=held_out, checkpoint="anywhere")
 
 
+@pytest.mark.parametrize("kind", [SJE, ALE, DeViSE, LatEm])
+def test_training_stops_when_held_out_classes_gain_no_more(kind):
+    world = make_latent_world(n_poses=1, n_images=6, noise=0.5, random_state=1)
+    data, held_out = world.training(val=False), world.validation()
+    model = kind(world.embeddings["att"], n_epochs=30, learning_rate=1.0, random_state=0)
+    whole = model.fit(*data, validation=held_out).history_["validation_score"]
+    best, maps = model.best_epoch_, model.maps_
+    model.fit(*data, validation=held_out, n_iter_no_change=30)  # never reached
+    assert (model.n_iter_, model.best_epoch_) == (30, best)
+    np.testing.assert_array_equal(model.maps_, maps)
+    for patience in (1, 2, 3):
+        model.fit(*data, validation=held_out, n_iter_no_change=patience)
+        scores = model.history_["validation_score"]
+        stop = next(
+            n for n in range(patience + 1, 31) if max(whole[:n]) == max(whole[: n - patience])
+        )
+        assert model.n_iter_ == len(scores) == stop < 30
+        assert scores == whole[:stop]
+        assert model.best_epoch_ == 1 + int(np.argmax(scores)) == stop - patience
+        assert model.score(*held_out) == max(scores)
+
+
+def test_early_stopping_needs_held_out_images(world):
+    X, y = world.training(val=False)
+    model = SJE(world.embeddings["att"], n_epochs=2)
+    with pytest.raises(ValueError, match="n_iter_no_change=3 needs held-out images.* validation"):
+        model.fit(X, y, n_iter_no_change=3)
+    for odd in (0, 1.5, True, "2"):
+        with pytest.raises(ValueError, match=f"whole number from 1, not {odd!r}"):
+            model.fit(X, y, validation=world.validation(), n_iter_no_change=odd)
+
+
 def test_checkpoint_continues_to_the_same_bytes(world, tmp_path):
     X, y = world.training()
     whole = ALE(world.embeddings["att"], n_epochs=8, random_state=0).fit(X, y)

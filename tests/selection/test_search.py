@@ -189,6 +189,7 @@ def test_progress_is_shown_on_the_error_stream_only_if_asked(world, capfd, monke
         lambda t: latem.ESZSLCV(t, gammas=np.array([1.0, 2.0]), cv=t.names[:4]),
     ],
 )
+@pytest.mark.filterwarnings("ignore::latem.GridEdgeWarning")  # what is chosen does not matter
 def test_searches_over_arrays_can_be_stored(world, tmp_path, search):
     X, y = world.training()
     model = search(world.embeddings["att"]).set_params(random_state=0).fit(X, y)
@@ -220,3 +221,114 @@ def test_a_failing_fit_leaves_nothing_behind(world):
         with pytest.raises(ValueError, match="at least 2|needs images"):
             model.fit(X[:4], y[:1].repeat(4))
         assert not [name for name in vars(model) if name.endswith("_") and "n_features" not in name]
+
+
+# -- the ends of grids ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return make_latent_world(n_images=10, n_poses=1, noise=1.0, random_state=0)
+
+
+STEPS = {"learning_rate": [1e-7, 1e-6, 1e-5], "n_epochs": [1, 2, 4]}  # all of them too small
+
+
+def test_a_grid_that_ends_too_soon(noisy, tmp_path):
+    import pandas as pd
+
+    X, y = noisy.training()
+    model = SJE(noisy.embeddings["att"], init_scale=0.001, random_state=0)
+    search = HeldOutSearch(model, STEPS, cv=noisy.split().val)
+    with pytest.warns(latem.GridEdgeWarning, match=r"SJE did best .*learning_rate=1e-05 \(high"):
+        search.fit(X, y)
+    assert search.grid_edges_["learning_rate"] == "highest"
+    frame = pd.DataFrame(search.cv_results_)
+    expected = frame["param_learning_rate"].isin([1e-7, 1e-5])
+    assert (frame["edge_learning_rate"] == expected).all()
+    assert (frame["edge_n_epochs"] == (frame["param_n_epochs"] == 4)).all()
+    search.save(tmp_path / "m")
+    again = latem.load(tmp_path / "m")
+    assert again.grid_edges_ == search.grid_edges_
+    for name in ("edge_learning_rate", "edge_n_epochs"):
+        np.testing.assert_array_equal(again.cv_results_[name], search.cv_results_[name])
+
+
+def test_a_grid_with_the_best_value_inside_says_nothing(noisy):
+    grid = {"gamma": [1e-3, 0.1, 10.0, 1e3, 1e5, 1e7]}
+    search = HeldOutSearch(ESZSL(noisy.embeddings["att"]), grid, cv=3, random_state=0)
+    search.fit(*noisy.training())
+    assert search.best_params_["gamma"] not in (1e-3, 1e7)
+    assert search.grid_edges_ == {}
+
+
+def test_too_few_images_to_choose_on_are_at_no_edge():
+    search = HeldOutSearch(ESZSL(), {"gamma": [1.0, 2.0, 3.0]}).fit(np.eye(3), [0, 1, 2])
+    assert search.best_params_ == {"gamma": 1.0}
+    assert search.grid_edges_ == {}
+
+
+def test_the_tuned_preset_warns_of_given_values_only(noisy, monkeypatch, tmp_path):
+    from latem.selection import latem_cv
+
+    X, y = noisy.training()
+    monkeypatch.setattr(latem_cv, "GAMMAS", np.array([1e2, 1e4, 1e6]))
+    monkeypatch.setattr(latem_cv, "LAMS", np.array([1.0]))
+    search = LatEmCV(noisy.embeddings["att"], cv=3, random_state=0)
+    search.fit(X, y)  # no warning: nobody gave these values
+    assert search.grid_edges_ == {"start_gamma": "lowest"}
+    search.set_params(class_kernel=(None, 0.1, 0.2, 0.4), random_state=0)
+    search.fit(X, y)  # None is best
+    with pytest.warns(latem.GridEdgeWarning, match="class_kernel=0.4 .highest") as caught:
+        search.set_params(class_kernel=(0.1, 0.2, 0.4)).fit(X, y)
+    assert "start_gamma" not in str(caught[0].message)
+    assert search.grid_edges_["class_kernel"] == "highest"
+    search.save(tmp_path / "m")
+    assert latem.load(tmp_path / "m").grid_edges_ == search.grid_edges_
+
+
+# -- early stopping ---------------------------------------------------------------------------
+
+EPOCHS = {"learning_rate": [0.1, 1.0], "n_epochs": [1, 2, 4, 6, 8, 12, 16, 24]}
+
+
+def test_candidates_that_gain_no_more_are_trained_no_further(noisy, tmp_path, monkeypatch):
+    from latem.models.sgd import loop
+
+    X, y = noisy.training()
+    model = SJE(noisy.embeddings["att"], random_state=0)
+    whole = HeldOutSearch(model, EPOCHS, cv=noisy.split().val).fit(X, y)
+    patient = clone(whole).set_params(patience=8).fit(X, y)
+    assert as_tried(patient.cv_results_) == as_tried(whole.cv_results_)
+    trained = []
+    train = loop.train
+
+    def counted(*args):
+        train(*args)
+        trained.append(args[4].epoch)
+
+    monkeypatch.setattr("latem.models.ranking.train", counted)
+    hasty = clone(whole).set_params(patience=1, n_threads=1).fit(X, y)
+    *tries, last = trained
+    assert max(tries) < 24
+    assert last == hasty.best_params_["n_epochs"]
+    expected = whole.cv_results_["mean_test_score"].reshape(2, 8)
+    found = hasty.cv_results_["mean_test_score"].reshape(2, 8)
+    for long, short in zip(expected, found, strict=True):
+        n = int((np.diff(long) <= 0).argmax()) + 2  # up to the first that is no better
+        np.testing.assert_array_equal(short, [*long[:n], *[np.nan] * (8 - n)])
+    assert hasty.best_score_ == np.nanmax(found)
+    assert (hasty.cv_results_["rank_test_score"][hasty.best_index_]) == 1
+    hasty.save(tmp_path / "m")
+    again = latem.load(tmp_path / "m")
+    assert (again.best_index_, again.patience) == (hasty.best_index_, 1)
+    np.testing.assert_array_equal(again.cv_results_["mean_test_score"], found.ravel())
+
+
+def test_patience_of_latem_cv(noisy):
+    search = LatEmCV(noisy.embeddings["att"], **QUICK, cv=3, patience=1, random_state=0)
+    search.set_params(n_epochs=(1, 2, 4, 8, 16, 32)).fit(*noisy.training())
+    assert np.isnan(search.cv_results_["mean_test_score"]).any()
+    assert search.best_estimator_.n_iter_ == search.best_params_["n_epochs"] < 32
+    with pytest.raises(ValueError, match="'patience' parameter of LatEmCV"):
+        search.set_params(patience=0).fit(*noisy.training())

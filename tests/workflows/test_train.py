@@ -12,6 +12,9 @@ from latem.models import model_rows
 from latem.workflows.name_pictures import name_pictures
 from latem.workflows.train import check_kind, train_model
 
+# which penalty suits so small a world best is not the point
+SMALL = pytest.mark.filterwarnings("ignore::latem.GridEdgeWarning")
+
 
 @pytest.fixture(scope="module")
 def world():
@@ -23,6 +26,7 @@ def world():
     return replace(world, embeddings={"att": table})
 
 
+@SMALL
 def test_what_is_not_given_is_chosen_on_val_classes(world):
     done = train_model(world, "att", preset="paper", given={"n_epochs": 20})
     assert set(done.chosen) == {"n_maps", "learning_rate"}
@@ -48,6 +52,7 @@ def test_tuned_is_the_usual_preset(world):
     assert not np.allclose(told.model.maps_[0], told.model.maps_[1])
 
 
+@SMALL
 @pytest.mark.parametrize("kind", ["ESZSL", "SemanticOutputCodes", "ConSE"])
 def test_baselines_too(world, kind):
     done = train_model(world, "att", kind=kind)
@@ -88,6 +93,7 @@ def test_too_few_classes_to_choose_on(world, kind):
         assert done.model.start == "eszsl"
 
 
+@SMALL
 def test_few_val_classes_are_too_few_to_calibrate_on(world):
     """Then folds of all seen classes are held out in turn."""
     split = world.split()
@@ -98,6 +104,7 @@ def test_few_val_classes_are_too_few_to_calibrate_on(world):
         assert done.answers.probabilities.n_classes == n_used
 
 
+@SMALL
 def test_what_was_chosen_is_told(world):
     done = train_model(world, "att", kind="ESZSL", false_accept_rate=0.1)
     lines = done.lines()
@@ -110,6 +117,19 @@ def test_what_was_chosen_is_told(world):
     assert len(off.lines()) == 2
 
 
+@pytest.mark.filterwarnings("default::latem.GridEdgeWarning")
+def test_a_choice_at_the_end_of_its_grid_is_one_line(world, tmp_path):
+    write_folder(world, tmp_path / "d")
+    line = ("train", tmp_path / "d", "--embedding", "att", "--model", "ESZSL", "-q", "--out")
+    result = command(*line, tmp_path / "m.safetensors")
+    assert result.exit_code == 0, result.output
+    told = [line for line in result.stderr.splitlines() if "end of what was tried" in line]
+    assert len(told) == 1
+    assert told[0].startswith("latem: ESZSL did best at")
+    assert told[0].endswith(", too.")
+
+
+@SMALL
 def test_bad_requests(world):
     with pytest.raises(ValueError, match="no model 'Latem'"):
         train_model(world, "att", kind="Latem")

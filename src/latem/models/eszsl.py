@@ -22,6 +22,7 @@ from latem.core.validation import Interval, StrOptions, validated
 from latem.metrics import mean_class_accuracy
 from latem.models.balance import BalanceMixin, score_moment
 from latem.models.folds import Fold, class_folds, image_folds
+from latem.models.grid_edges import as_dict, edges_in_array, warn_of_edges
 from latem.models.map_model import MapModel, read_only
 from latem.models.normal_equations import ImageSums, NormalEquations
 from latem.models.scaling import FeatureScaler, Scaling
@@ -193,6 +194,9 @@ class ESZSLCV(ESZSL):
         The best pair; of equally good ones the largest.
     cv_scores_ : ndarray of shape (n_gammas, n_lams)
         Mean accuracy over the folds.
+    grid_edges_ : dict of "gamma", "lam" to "lowest" or "highest"
+        Those of the two that are at the end of their grid and better there than anywhere else; a
+        `GridEdgeWarning` says so.
     map_ : ndarray of shape (n_features, n_dimensions)
         Fitted to all images with the best pair.
     """
@@ -263,13 +267,17 @@ class ESZSLCV(ESZSL):
             if scores:
                 self.cv_scores_ = np.mean(scores, axis=0)
                 best = np.argwhere(self.cv_scores_ == self.cv_scores_.max())[-1]
+                axes = {"gamma": gammas.tolist(), "lam": lams.tolist()}
+                edges = edges_in_array(self.cv_scores_, axes, best)
             else:
                 self.cv_scores_ = np.full((len(gammas), len(lams)), np.nan)
-                best = np.array([len(gammas) // 2, len(lams) // 2])
+                best, edges = np.array([len(gammas) // 2, len(lams) // 2]), []
             self.gamma_, self.lam_ = float(gammas[best[0]]), float(lams[best[1]])
             sums = ImageSums(X, codes, len(vectors), self.scaler_)
             equations = NormalEquations(sums, vectors, self.labels)
             self._solve(equations, self.gamma_, self.lam_)
+        self.grid_edges_ = as_dict(edges)
+        warn_of_edges("ESZSLCV", edges)
         return self
 
     def twin(self, seed: int) -> ESZSL:
@@ -310,9 +318,11 @@ class ESZSLCV(ESZSL):
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         tensors, record = super()._state()
         tensors["cv_scores"] = self.cv_scores_
-        return tensors, {**record, "gamma": self.gamma_, "lam": self.lam_}
+        chosen = {"gamma": self.gamma_, "lam": self.lam_, "grid_edges": self.grid_edges_}
+        return tensors, {**record, **chosen}
 
     def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
         super()._restore(tensors, record)
         self.cv_scores_ = tensors["cv_scores"]
         self.gamma_, self.lam_ = float(record["gamma"]), float(record["lam"])
+        self.grid_edges_ = dict(record.get("grid_edges", {}))  # earlier files have none

@@ -10,11 +10,14 @@ the coefficients; the intercept is free. What many regressions share is computed
 - An iteration is two matrix products for a whole block of regressions, each of which has its own
   memory, its own line search and its own end. A line search needs no further product: scores along
   a direction are sums of two arrays.
+- L-BFGS in single precision comes near the optimum at half the cost. Newton's method goes on from
+  there: its gradients are in double precision and decide where the optimum is, and its directions
+  are found by conjugate gradients in single precision, as they only decide how soon it is reached.
 
 A regression ends when its gradient is shorter than `TOLERANCE` times what it was at the start (plus
-C n v, so that a start at the optimum counts as one). The objective is strongly convex in the
-coefficients: with the best intercept for them, they are no farther from the optimum than the
-gradient is long.
+C n v, so that a start at the optimum counts as one), or when rounding lets it get no shorter. The
+objective is strongly convex in the coefficients: with the best intercept for them, they are no
+farther from the optimum than the gradient is long.
 """
 
 from __future__ import annotations
@@ -31,13 +34,17 @@ from sklearn.exceptions import ConvergenceWarning
 from latem.core.threads import run_all, single_threaded_blas
 from latem.models.axes import PrincipalAxes
 
-TOLERANCE = 1e-5
+TOLERANCE = 1e-10
 _log = logging.getLogger(__name__)
 _BLOCK = 64  # regressions side by side
 _MEMORY = 20  # earlier steps that L-BFGS remembers
 _FLATTER = 0.1  # a line search ends where the slope is this share of what it was
 _SEARCHES = 30  # most steps of a line search
+_ROUGH = 1e-5  # what `TOLERANCE` is in single precision
 _PATIENCE = 20  # iterations in single precision in which a gradient must have become half as long
+_STALLED = 3  # the same in double precision
+_CLOSER = 1e-2  # a direction is found once this share of the gradient is left
+_INNER = 100  # most conjugate gradients in an iteration
 
 Learned = tuple[np.ndarray, np.ndarray, int]
 
@@ -171,17 +178,17 @@ class _Problem:
 def _solve(
     problem: _Problem, max_iter: int, done: Callable[[], None]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Parameters, and iterations of each problem: more than `max_iter` if they do not suffice.
-
-    Single precision does nearly all of the work at half the cost. Double precision then checks
-    each result, and goes on where it is not good enough.
-    """
+    """Parameters, and iterations of each problem: more than `max_iter` if they do not suffice."""
     first = _Search(problem, problem.axes.Z.astype(np.float32), problem.start)
-    limit = TOLERANCE * first.reference()
-    found, counts, _ = first.run(max_iter, limit / 2, patience=_PATIENCE, done=done)
-    second = _Search(problem, problem.axes.Z, found)
+    reference = first.reference()
+    nearer = (lambda: None) if problem.separate else done  # columns are not learned yet
+    found, counts, _ = first.run(max_iter, _ROUGH * reference, patience=_PATIENCE, done=nearer)
+    second = _Newton(problem, problem.axes.Z, found, rough=first.Z)
     left = max_iter - int(counts.max(initial=0))
-    found, more, ended = second.run(left, limit, patience=max_iter, done=lambda: None)
+    limit = TOLERANCE * reference
+    found, more, lengths = second.run(left, limit, patience=_STALLED, done=done)
+    # rounding may be all that is left before the limit is reached
+    ended = (lengths <= limit) | ((lengths <= _ROUGH * reference) & (more < left))
     return found, np.where(ended, np.maximum(counts + more, 1), max_iter + 1)
 
 
@@ -211,20 +218,20 @@ class _Search:
         -------
         parameters
             Of all columns.
-        counts, ended
-            Iterations of each problem, and whether it came to its end.
+        counts, lengths
+            Iterations of each problem, and the length of its gradient after them.
         """
         found = self.parameters.copy()
         columns = np.arange(found.shape[1])  # those that are still being learned
         counts = np.zeros(len(limit), int)
-        finished = np.zeros(len(limit), bool)
+        final = np.zeros(len(limit))
         best, best_at = np.full(len(limit), np.inf), 0
         for iteration in range(max_iter + 1):
             lengths = self._lengths()
             ended = lengths <= limit
             if ended.any():
                 keep = ~ended if self.separate else np.zeros(len(columns), bool)
-                finished[columns[ended] if self.separate else 0] = True
+                final[columns[ended] if self.separate else ended] = lengths[ended]
                 found[:, columns[~keep]] = self.parameters[:, ~keep]
                 columns, limit = columns[keep], limit[~ended]
                 best, lengths = best[~ended], lengths[~ended]
@@ -240,9 +247,10 @@ class _Search:
             if not self.separate:
                 done()
         found[:, columns] = self.parameters
+        final[columns if self.separate else slice(len(lengths))] = lengths
         for _ in range(len(columns) if self.separate else 0):
             done()
-        return found, counts, finished
+        return found, counts, final
 
     # -- one iteration ------------------------------------------------------------------------
 
@@ -254,7 +262,10 @@ class _Search:
         step = length * direction
         self.parameters += step
         before, self.gradient = self.gradient, self._gradient(chances)
-        change = self.gradient - before
+        self._remember(step, self.gradient - before)
+
+    def _remember(self, step: np.ndarray, change: np.ndarray) -> None:
+        """Note how the gradient changed along a step."""
         product = self._sums(step * change)
         sound = product > 0  # not so where rounding is all there is; nothing is remembered then
         kept = (np.where(sound, step, 0), change, np.where(sound, product, 1))
@@ -337,3 +348,53 @@ class _Search:
         self.gradient = self.gradient[:, keep]
         if self.separate:  # otherwise there is one problem, and it has come to its end
             self.memory = [(a[:, keep], b[:, keep], product[keep]) for a, b, product in self.memory]
+
+
+class _Newton(_Search):
+    """Newton's method: gradients in double precision, directions by rough features."""
+
+    def __init__(self, problem: _Problem, Z: np.ndarray, start: np.ndarray, *, rough: np.ndarray):
+        super().__init__(problem, Z, start)
+        self.rough = rough
+
+    def _remember(self, step: np.ndarray, change: np.ndarray) -> None:
+        """Nothing: every direction is found anew."""
+
+    def _direction(self, gradient: np.ndarray) -> np.ndarray:
+        """Minus the inverse second derivatives times the gradient, by conjugate gradients."""
+        chances = self._chances(self.scores).astype(self.rough.dtype)
+        spread = self.C * chances * (1 - chances)
+        weights = spread if self.separate else self.C * chances
+        squares = np.square(self.rough).T @ spread
+        diagonal = np.concatenate([squares, spread.sum(axis=0, keepdims=True)]) + self.penalty
+        goal = _CLOSER**2 * self._sums(gradient * gradient)
+        direction, rest = np.zeros_like(gradient), -gradient
+        ahead = rest / diagonal
+        slope = self._sums(rest * ahead)
+        for _ in range(_INNER):
+            bent = self._bend(chances, weights, ahead)
+            length = _share(slope, self._sums(ahead * bent))
+            direction = direction + length * ahead
+            rest = rest - length * bent
+            if (self._sums(rest * rest) <= goal).all():
+                break
+            turned = rest / diagonal
+            before, slope = slope, self._sums(rest * turned)
+            ahead = turned + _share(slope, before) * ahead
+        return direction
+
+    def _bend(self, chances: np.ndarray, weights: np.ndarray, ahead: np.ndarray) -> np.ndarray:
+        """Second derivatives times a change of the parameters."""
+        kind = self.rough.dtype
+        change = self.rough @ ahead[:-1].astype(kind)
+        change += ahead[-1].astype(kind)
+        if not self.separate:
+            change -= (chances * change).sum(axis=1, keepdims=True)
+        change *= weights
+        everywhere = change.sum(axis=0, keepdims=True, dtype=np.float64)
+        return np.concatenate([self.rough.T @ change, everywhere]) + self.penalty * ahead
+
+
+def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """``part / whole``, or 0 where rounding leaves nothing to divide by."""
+    return np.where(whole > 0, part / np.where(whole > 0, whole, 1), 0)

@@ -135,6 +135,7 @@ class RankingModel(MapModel):
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: int = 10,
         validation: tuple[Any, Any] | None = None,
+        n_iter_no_change: int | None = None,
     ) -> Self:
         """Learn the maps from images of seen classes.
 
@@ -158,6 +159,9 @@ class RankingModel(MapModel):
             Images of held-out classes, none of them among those of `y`. They are scored after
             every epoch, among their own classes, and the maps of the best epoch are kept. Not
             together with a checkpoint, pruning or `warm_start`.
+        n_iter_no_change : int, optional
+            Early stopping: training ends when this many epochs in a row have named the images of
+            `validation` no better than the best epoch before them. None trains all `n_epochs`.
 
         Returns
         -------
@@ -173,7 +177,7 @@ class RankingModel(MapModel):
             X, y = self.check_training_images(X, y)
             self.prepare(X, y)
         n_epochs = (self.n_iter_ if more else 0) + self.n_epochs
-        watch = None if validation is None else self._watch(validation, more or checkpoint)
+        watch = self._watch(validation, n_iter_no_change, conflict=more or checkpoint)
         images = self._images(X, self.class_codes(y), partial=False)
         keeper = None
         if checkpoint is not None:
@@ -245,8 +249,8 @@ class RankingModel(MapModel):
 
             def after_epoch(info: EpochInfo) -> None:
                 advance(text=f"{info.violation_rate:.1%} violations, {info.n_maps} maps")
-                if watch is not None:
-                    watch.look(info, progress.history)
+                if watch is not None and watch.look(info, progress.history):
+                    progress.stopped = True
                 if keeper is not None:
                     last = progress.stopped or info.epoch == n_epochs
                     keeper.write(space, progress, last=last)
@@ -280,7 +284,20 @@ class RankingModel(MapModel):
         self.map_violations_ = progress.violations
         self.forget_calibration()
 
-    def _watch(self, validation: tuple[Any, Any], conflict: Any) -> BestEpoch:
+    def _watch(
+        self, validation: tuple[Any, Any] | None, patience: int | None, *, conflict: Any
+    ) -> BestEpoch | None:
+        """What looks at held-out images after every epoch, if there are any."""
+        whole = isinstance(patience, Integral) and not isinstance(patience, bool)
+        if patience is not None and (not whole or patience < 1):
+            raise ValueError(f"n_iter_no_change must be a whole number from 1, not {patience!r}.")
+        if validation is None:
+            if patience is not None:
+                raise ValueError(
+                    f"n_iter_no_change={patience} needs held-out images to tell when to stop: give "
+                    f"validation, too."
+                )
+            return None
         if conflict or self._schedule(0).prune_below is not None:
             raise ValueError(
                 "The best epoch on held-out images can be kept in one fresh training only: give "
@@ -302,7 +319,7 @@ class RankingModel(MapModel):
                 f"validation holds images of one class only, {classes.tolist()}, and any model "
                 f"would name them correctly; hold out at least two classes."
             )
-        return BestEpoch(EpochScores(X, y, classes))
+        return BestEpoch(EpochScores(X, y, classes, patience=patience))
 
     def _predict_by(self, maps: np.ndarray, view: ClassView, X: Any, classes: Any) -> np.ndarray:
         """Most compatible classes by other maps than the model has, during training."""

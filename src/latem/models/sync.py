@@ -5,7 +5,9 @@ that have vectors, too: w_c = Σ_r s_cr v_r, where s_cr ∝ exp(-τ ‖a_c - a_r
 Here, as in the paper's experiments, there is one phantom class for every seen class, with the same
 vector. The square matrix S of the seen classes' mixtures then decides nothing while they are
 learned: any classifiers W of the seen classes are mixtures, V = S⁻¹ W. So W is learned first, one
-class against the others by squared hinge loss, and an unseen class u gets s_u S⁻¹ W.
+class against the others by squared hinge loss (`latem.models.squared_hinge`), or all against all
+with larger margins between classes that are less alike (`latem.models.structured_hinge`), and an
+unseen class u gets s_u S⁻¹ W.
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ from scipy.special import softmax
 from latem.core.arrays import settled
 from latem.core.storage import FileFormatError
 from latem.core.threads import single_threaded_blas
-from latem.core.validation import Interval, validated
+from latem.core.validation import Interval, StrOptions, validated
 from latem.models.class_kernels import median_distance
 from latem.models.class_view import Candidates
 from latem.models.map_model import read_only
 from latem.models.scaling import Scaling
 from latem.models.squared_hinge import fit_one_versus_rest
+from latem.models.structured_hinge import fit_structured
 from latem.models.table_model import TableClassifier
 
 if TYPE_CHECKING:
@@ -46,9 +49,13 @@ class SynC(TableClassifier):
         two seen classes' vectors. The larger it is, the more the nearest class counts alone.
     lam : float
         Weight λ of the squared length of a classifier, above zero, beside its mean loss.
+    loss : {"one-versus-other", "structured"}
+        The paper's two losses, both squared hinges: every class's own score against all others'
+        images with a margin of 1, or every image's own class against the others with the margin
+        Δ(c, y) = ‖a_c - a_y‖² / m². The second has no offsets; features are centred for it.
     max_iter : int
-        Most Newton steps of the solver; scikit-learn's ConvergenceWarning tells if they do not
-        suffice.
+        Most Newton steps of the solver, or rounds of ten passes over the images if structured;
+        scikit-learn's ConvergenceWarning tells if they do not suffice.
     feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
     normalize_classes : bool
         Whether class vectors are divided by their length.
@@ -65,14 +72,14 @@ class SynC(TableClassifier):
     rate_ : float
         τ / m².
     n_iter_ : int
-        Newton steps the solver took.
+        Newton steps or rounds the solver took.
     classes_, class_table_, scaler_
         As for every model.
 
     References
     ----------
     S. Changpinyo, W.-L. Chao, B. Gong and F. Sha: Synthesized classifiers for zero-shot learning.
-    CVPR 2016. This is its one-versus-other variant.
+    CVPR 2016.
 
     Examples
     --------
@@ -86,6 +93,7 @@ class SynC(TableClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = TableClassifier._parameter_constraints | {
         "tau": [Interval(Real, 0, None, closed="neither")],
         "lam": [Interval(Real, 0, None, closed="neither")],
+        "loss": [StrOptions({"one-versus-other", "structured"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
     _learned = "coef_"
@@ -100,6 +108,7 @@ class SynC(TableClassifier):
         *,
         tau: float = 0.5,
         lam: float = 2.0**-9,
+        loss: str = "one-versus-other",
         max_iter: int = 100,
         feature_scaling: Scaling | None = "l2-centered",
         normalize_classes: bool = True,
@@ -109,6 +118,7 @@ class SynC(TableClassifier):
         self.class_embeddings = class_embeddings
         self.tau = tau
         self.lam = lam
+        self.loss = loss
         self.max_iter = max_iter
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
@@ -129,15 +139,21 @@ class SynC(TableClassifier):
         self
         """
         X, codes = self._begin_anew(X, y)
-        coefficients, intercepts, self.n_iter_ = fit_one_versus_rest(
+        images, vectors = (
             self.scaler_.transform(X, np.float64),
-            codes,
-            lam=self.lam,
-            max_iter=self.max_iter,
-            n_threads=self.n_threads,
+            self.class_view_.training(np.float64),
         )
-        vectors = self.class_view_.training(np.float64)
-        self.rate_ = self.tau / median_distance(vectors) ** 2
+        unit = median_distance(vectors) ** 2
+        how: dict[str, Any] = {"lam": self.lam, "max_iter": self.max_iter}
+        if self.loss == "structured":
+            mean, margins = images.mean(axis=0), cdist(vectors, vectors, "sqeuclidean") / unit
+            coefficients, self.n_iter_ = fit_structured(images - mean, codes, margins, **how)
+            intercepts = -mean @ coefficients
+        else:
+            coefficients, intercepts, self.n_iter_ = fit_one_versus_rest(
+                images, codes, n_threads=self.n_threads, **how
+            )
+        self.rate_ = self.tau / unit
         self.intercept_ = intercepts.astype(self.dtype_)
         self.coef_ = read_only(coefficients.astype(self.dtype_, order="C"))
         return self

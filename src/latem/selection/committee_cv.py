@@ -17,6 +17,7 @@ from latem.models import model_rows
 from latem.models.base import forget_learned
 from latem.models.committee import Committee, usual_members
 from latem.models.exem import EXEM
+from latem.models.grid_edges import Edge, allowed_edges, as_dict, edges_in_list
 from latem.models.latem import LatEm
 from latem.models.scaling import Scaling
 from latem.models.shared_images import SharedImages
@@ -85,6 +86,8 @@ class CommitteeCV(Search):
         Accuracy of the committee on the held-out classes, which also chose it.
     cv_results_ : dict of arrays
         As for `HeldOutSearch`: what was tried for each member, and last the committee.
+    grid_edges_ : dict
+        As for `HeldOutSearch`; there is no warning, as the grids are not the user's.
 
     Examples
     --------
@@ -193,7 +196,8 @@ class CommitteeCV(Search):
             progress_bar(self.verbose, "choosing", total=3 * len(folds) + 1, unit="steps") as done,
             single_threaded_blas(),
         ):
-            chosen, tried = self._choose_closed_forms(model, kept, run, done)
+            chosen, tried, edges = self._choose_closed_forms(model, kept, run, done)
+            self.grid_edges_ = as_dict(allowed_edges(model, edges))
             model.set_params(**chosen)
             epochs, of_epochs = self._choose_epochs(model, folds, run, done)
             model.set_params(ranking__n_epochs=epochs)
@@ -210,7 +214,7 @@ class CommitteeCV(Search):
 
     def _choose_closed_forms(
         self, model: Committee, folds: Sequence[_Kept], run: Any, done: Any
-    ) -> tuple[dict[str, Any], list[Tried]]:
+    ) -> tuple[dict[str, Any], list[Tried], list[Edge]]:
         """The penalties of every member, by its closed form alone."""
         members = {name: model.unfitted_member(name) for name, _ in usual_members()}
 
@@ -223,14 +227,16 @@ class CommitteeCV(Search):
         by_fold = run(delayed(accuracies)(fold) for fold in folds)
         chosen: dict[str, Any] = {}
         tried: list[Tried] = []
+        edges: list[Edge] = []
         for i, name in enumerate(members):
             of_member = _list_grid(name, _GRIDS[name], [found[i] for found in by_fold])
             tried += of_member
             if folds:
-                best = max(one.mean for one in of_member)
-                equals = [one.params for one in of_member if one.mean == best]
-                chosen |= equals[-1]  # the largest penalties
-        return chosen, tried
+                scores, params = zip(*((one.mean, one.params) for one in of_member), strict=True)
+                best = max(i for i, score in enumerate(scores) if score == max(scores))
+                chosen |= params[best]  # of equals the largest penalties
+                edges += edges_in_list(params, scores, best)
+        return chosen, tried, edges
 
     def _choose_epochs(
         self, model: Committee, folds: Sequence[FoldData], run: Any, done: Any

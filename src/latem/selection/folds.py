@@ -21,16 +21,22 @@ class FoldData(NamedTuple):
     candidates: np.ndarray
 
 
-def fold_scores(candidate: Any, epochs: list[int] | None, fold: FoldData) -> list[float]:
-    """Accuracy on the held-out images; one for each number of epochs, if there are several."""
+def fold_scores(
+    candidate: Any, epochs: list[int] | None, fold: FoldData, patience: int | None = None
+) -> list[float]:
+    """Accuracy on the held-out images; one for each number of epochs, if there are several.
+
+    With `patience`, training ends after so many of these numbers in a row without an improvement;
+    the rest of them get NaN.
+    """
     if epochs is None:
         candidate.fit(fold.X, fold.y)
         named = candidate.predict(fold.X_out, fold.candidates)
         return [mean_class_accuracy(fold.y_out, named)]
     candidate.set_params(n_epochs=max(epochs))
-    scores = EpochScores(fold.X_out, fold.y_out, fold.candidates, epochs)
+    scores = EpochScores(fold.X_out, fold.y_out, fold.candidates, epochs, patience=patience)
     candidate.fit(fold.X, fold.y, callback=scores)
-    return [scores.by_epoch[n] for n in epochs]
+    return [scores.by_epoch.get(n, np.nan) for n in epochs]
 
 
 def list_tried(

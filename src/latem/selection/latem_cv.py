@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from latem.core.validation import Interval, StrOptions
 from latem.models import model_rows
+from latem.models.grid_edges import Edge, edges_in_array
 from latem.models.latem import TUNED, LatEm
 from latem.models.scaling import Scaling
 from latem.models.table_model import TableClassifier
@@ -52,7 +53,7 @@ class LatEmCV(Search):
     n_epochs : int, sequence of int or None
         Passes over the images; several are tried within one training. None: 2 and 6 in "tuned",
         150 in "paper".
-    cv, n_threads, verbose
+    cv, patience, n_threads, verbose
         As for `HeldOutSearch`.
     feature_scaling, init_scale
         As for `LatEm`; "preset" and None are what the preset takes: "l2-centered" and 0 (0.1 with
@@ -66,8 +67,8 @@ class LatEmCV(Search):
     ----------
     best_estimator_ : LatEm
         Fitted to all images with the best parameters.
-    best_params_, best_score_, best_index_, cv_results_
-        As for `HeldOutSearch`.
+    best_params_, best_score_, best_index_, cv_results_, grid_edges_
+        As for `HeldOutSearch`; "tuned" does not warn of values that were not given.
 
     Examples
     --------
@@ -99,6 +100,7 @@ class LatEmCV(Search):
         "learning_rate": ["array-like", None],
         "n_epochs": [Interval(Integral, 1, None, closed="left"), "array-like", None],
         "cv": [Interval(Integral, 2, None, closed="left"), "array-like"],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(
@@ -111,6 +113,7 @@ class LatEmCV(Search):
         learning_rate: Sequence[float] | None = None,
         n_epochs: int | Sequence[int] | None = None,
         cv: int | Sequence[Any] = 5,
+        patience: int | None = None,
         margin: float = 1.0,
         feature_scaling: Scaling | Literal["preset"] | None = "preset",
         normalize_classes: bool = True,
@@ -127,6 +130,7 @@ class LatEmCV(Search):
         self.learning_rate = learning_rate
         self.n_epochs = n_epochs
         self.cv = cv
+        self.patience = patience
         self.margin = margin
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
@@ -172,10 +176,10 @@ class LatEmCV(Search):
 
     def _choose_first(
         self, model: Any, folds: Sequence[FoldData], n_threads: int, done: Callable[[], None]
-    ) -> dict[str, Any]:
+    ) -> tuple[dict[str, Any], list[Edge]]:
         """ESZSL's two penalties and the kernel's width, by the closed form alone."""
         if not self._n_first_steps(folds):
-            return {}
+            return {}, []
         widths = [None if width is None else float(width) for width in self.class_kernel]
 
         def run(width: float | None, fold: FoldData) -> np.ndarray:
@@ -191,8 +195,17 @@ class LatEmCV(Search):
         first = int(by_width.max(axis=(1, 2)).argmax())  # of equals the first width
         scores = by_width[first]
         best = np.argwhere(scores == scores.max())[-1]  # of equals the largest penalties
-        chosen = {"start_gamma": float(GAMMAS[best[0]]), "start_lam": float(LAMS[best[1]])}
-        return chosen if widths == [None] else {**chosen, "class_kernel": widths[first]}
+        chosen: dict[str, Any] = {
+            "start_gamma": float(GAMMAS[best[0]]),
+            "start_lam": float(LAMS[best[1]]),
+        }
+        if widths != [None]:
+            chosen["class_kernel"] = widths[first]
+        axes = {"class_kernel": widths, "start_gamma": GAMMAS.tolist(), "start_lam": LAMS.tolist()}
+        return chosen, edges_in_array(by_width, axes, [first, *best])
+
+    def _is_asked_for(self, name: str) -> bool:
+        return self.preset == "paper" or getattr(self, name, None) is not None
 
     def _take_classes(self, best: TableClassifier) -> None:
         self.class_embeddings = best.class_embeddings

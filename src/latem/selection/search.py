@@ -26,11 +26,12 @@ from latem.models.base import ZeroShotClassifier, forget_learned, plain_params
 from latem.models.checks import check_is_model
 from latem.models.files import unpack
 from latem.models.folds import class_folds, image_folds
+from latem.models.grid_edges import Edge, allowed_edges, as_dict, edges_in_list, warn_of_edges
 from latem.models.ranking import RankingModel
 from latem.models.table_model import TableClassifier
 from latem.selection.folds import FoldData, fold_scores, list_tried
 from latem.selection.grids import GRIDS
-from latem.selection.results import Tried, as_arrays, as_tried
+from latem.selection.results import as_arrays, as_plain, as_tried, from_plain
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -44,6 +45,7 @@ class Search(ZeroShotClassifier):
 
     _learned = "best_estimator_"
     cv: int | Sequence[Any]
+    patience: int | None
     n_threads: int | None
     verbose: bool
     random_state: Any
@@ -52,6 +54,7 @@ class Search(ZeroShotClassifier):
     best_score_: float
     best_index_: int
     cv_results_: dict[str, Any]
+    grid_edges_: dict[str, str]
 
     @abstractmethod
     def unfitted_model(self) -> TableClassifier:
@@ -67,9 +70,13 @@ class Search(ZeroShotClassifier):
 
     def _choose_first(
         self, model: Any, folds: Sequence[FoldData], n_threads: int, done: Callable[[], None]
-    ) -> dict[str, Any]:
+    ) -> tuple[dict[str, Any], list[Edge]]:
         """Parameters that are chosen before the grid is tried, on the same folds."""
-        return {}
+        return {}, []
+
+    def _is_asked_for(self, name: str) -> bool:
+        """Whether a value at the end of this parameter's grid is worth a warning."""
+        return True
 
     def words(self, params: Mapping[str, Any]) -> str:
         """Chosen parameters for people."""
@@ -112,11 +119,11 @@ class Search(ZeroShotClassifier):
             progress_bar(self.verbose, "choosing", total=n_steps, unit="trainings") as done,
             single_threaded_blas(),
         ):
-            first = self._choose_first(model, folds, n_threads, done)
+            first, edges = self._choose_first(model, folds, n_threads, done)
             model.set_params(**first)
             scores = self._try_all(model, candidates, epochs, folds, n_threads, done)
             tried = list_tried(candidates, epochs, scores, len(folds))
-            best = max(tried, key=lambda one: one.mean)  # the first of equals
+            best = max(tried, key=lambda one: one.merit)  # the first of equals
             self.cv_results_ = as_arrays(tried)
             self.best_index_ = tried.index(best)
             self.best_params_ = {**first, **best.params}
@@ -124,9 +131,17 @@ class Search(ZeroShotClassifier):
             for one in tried:
                 _log.debug("%s: %.4f on held-out classes", one.params, one.mean)
             _log.info("chose %s (%.4f on held-out classes)", self.best_params_, best.mean)
+            if folds:
+                edges += edges_in_list(
+                    [one.params for one in tried], [one.merit for one in tried], self.best_index_
+                )
+            edges = allowed_edges(model, edges)
+            self.grid_edges_ = as_dict(edges)
             self.best_estimator_ = self._final_fit(model, X, y)
             done()
         self._expose_best()
+        asked = [edge for edge in edges if self._is_asked_for(edge.name)]
+        warn_of_edges(type(model).__name__, asked)
         return self
 
     def _checked_grid(self) -> dict[str, list[Any]]:
@@ -161,7 +176,7 @@ class Search(ZeroShotClassifier):
         def run(params: dict[str, Any], fold: FoldData) -> list[float]:
             candidate = clone(model).set_params(**params, n_threads=1)
             candidate.records_training = False
-            scores = fold_scores(candidate, epochs, fold)
+            scores = fold_scores(candidate, epochs, fold, self.patience)
             done()
             return scores
 
@@ -265,10 +280,8 @@ class Search(ZeroShotClassifier):
             "inner": inner,
             "best_score": self.best_score_,
             "best_params": plain_params(self.best_params_),
-            "cv_results": [
-                {"params": plain_params(one.params), "scores": one.scores, "mean": one.mean}
-                for one in as_tried(self.cv_results_)
-            ],
+            "grid_edges": self.grid_edges_,
+            "cv_results": as_plain(as_tried(self.cv_results_), plain_params),
             **known,
         }
 
@@ -283,9 +296,10 @@ class Search(ZeroShotClassifier):
         search.best_estimator_ = best
         search.best_params_ = cls._read_best_params(dict(meta["best_params"]))
         search.best_score_ = float(meta["best_score"])
-        tried = [Tried(dict(one["params"]), list(one["scores"])) for one in meta["cv_results"]]
+        tried = from_plain(meta["cv_results"])
         search.cv_results_ = as_arrays(tried)
         search.best_index_ = cls._best_of(tried)
+        search.grid_edges_ = dict(meta.get("grid_edges", {}))  # earlier files have none
         search._expose_best()
         own = {k.removeprefix(_OWN): v for k, v in tensors.items() if k.startswith(_OWN)}
         search.unpack_knowledge(own, meta)
@@ -294,7 +308,7 @@ class Search(ZeroShotClassifier):
     @classmethod
     def _best_of(cls, tried: Sequence[Tried]) -> int:
         """Place of the best among what was tried; of equals the first."""
-        return max(range(len(tried)), key=lambda i: tried[i].mean, default=0)
+        return max(range(len(tried)), key=lambda i: tried[i].merit, default=0)
 
     @classmethod
     def _read_best_params(cls, params: dict[str, Any]) -> dict[str, Any]:
@@ -321,6 +335,11 @@ class HeldOutSearch(Search):
         Each candidate is scored among the held-out classes only, by mean per-class accuracy. With
         one-hot classes, which cannot be held out, folds of images are used instead; if there are
         too few for that, the first candidate is taken.
+    patience : int or None
+        Early stopping of models that are trained in epochs, if `n_epochs` is among what is tried:
+        a candidate's training ends after so many of its numbers of epochs in a row that are no
+        better than one before. The rest get the score NaN and are not chosen; with several folds,
+        those that one fold did not come to. None tries them all.
     n_threads : int or None
         Candidates to train side by side; None uses all cores. Results do not depend on it.
     verbose : bool
@@ -341,6 +360,11 @@ class HeldOutSearch(Search):
     cv_results_ : dict of arrays
         As scikit-learn's searches have it: "params", "param_NAME" for every parameter,
         "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score".
+        Also "edge_NAME", whether a candidate's value is the lowest or the highest of a grid of
+        three numbers or more.
+    grid_edges_ : dict of parameter name to "lowest" or "highest"
+        Chosen values at the end of their grids that are better than all others: a better one may
+        lie beyond, and a `GridEdgeWarning` says so.
 
     Examples
     --------
@@ -359,6 +383,7 @@ class HeldOutSearch(Search):
         "model": [HasMethods(["fit", "decision_function"])],
         "grid": [dict, None],
         "cv": [Interval(Integral, 2, None, closed="left"), "array-like"],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
         "n_threads": [Interval(Integral, 1, None, closed="left"), None],
         "verbose": ["boolean"],
         "random_state": ["random_state"],
@@ -370,6 +395,7 @@ class HeldOutSearch(Search):
         grid: Mapping[str, Sequence[Any]] | None = None,
         *,
         cv: int | Sequence[Any] = 5,
+        patience: int | None = None,
         n_threads: int | None = None,
         verbose: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -377,6 +403,7 @@ class HeldOutSearch(Search):
         self.model = model
         self.grid = grid
         self.cv = cv
+        self.patience = patience
         self.n_threads = n_threads
         self.verbose = verbose
         self.random_state = random_state
