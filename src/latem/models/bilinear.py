@@ -94,7 +94,8 @@ class SJE(_DenseModel):
         Whether images are visited in a new random order in each epoch, or always as they come,
         as in the code of 2015 (which also keeps the best epoch on held-out classes: give
         `validation` to `fit`).
-    feature_scaling, normalize_classes, warm_start, n_threads, dtype, verbose, random_state
+    feature_scaling, normalize_classes, class_kernel, warm_start, n_threads, dtype, verbose,
+    random_state
         As for `LatEm`.
 
     Attributes
@@ -129,6 +130,7 @@ class SJE(_DenseModel):
         shuffle: bool = True,
         feature_scaling: Scaling | None = "zmax",
         normalize_classes: bool = True,
+        class_kernel: float | None = None,
         init_scale: float = 1.0,
         warm_start: bool = False,
         n_threads: int | None = None,
@@ -145,6 +147,7 @@ class SJE(_DenseModel):
         self.shuffle = shuffle
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
+        self.class_kernel = class_kernel
         self.init_scale = init_scale
         self.warm_start = warm_start
         self.n_threads = n_threads
@@ -188,7 +191,8 @@ class ALE(_DenseModel):
     n_maps, learning_rate, n_epochs, init_scale
         As for `LatEm`, with one map by default. ALE's steps are larger than SJE's by up to
         Σ_{i < C} 1/i.
-    feature_scaling, normalize_classes, warm_start, n_threads, dtype, verbose, random_state
+    feature_scaling, normalize_classes, class_kernel, warm_start, n_threads, dtype, verbose,
+    random_state
         As for `LatEm`.
 
     Attributes
@@ -222,6 +226,7 @@ class ALE(_DenseModel):
         n_epochs: int = 150,
         feature_scaling: Scaling | None = "zmax",
         normalize_classes: bool = True,
+        class_kernel: float | None = None,
         init_scale: float = 1.0,
         warm_start: bool = False,
         n_threads: int | None = None,
@@ -237,6 +242,7 @@ class ALE(_DenseModel):
         self.n_epochs = n_epochs
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
+        self.class_kernel = class_kernel
         self.init_scale = init_scale
         self.warm_start = warm_start
         self.n_threads = n_threads
@@ -269,7 +275,8 @@ class DeViSE(_DenseModel):
         By how much the true class should beat its rivals.
     n_maps, learning_rate, n_epochs, init_scale
         As for `LatEm`, with one map by default.
-    feature_scaling, normalize_classes, warm_start, n_threads, dtype, verbose, random_state
+    feature_scaling, normalize_classes, class_kernel, warm_start, n_threads, dtype, verbose,
+    random_state
         As for `LatEm`.
 
     Attributes
@@ -302,6 +309,7 @@ class DeViSE(_DenseModel):
         n_epochs: int = 150,
         feature_scaling: Scaling | None = "zmax",
         normalize_classes: bool = True,
+        class_kernel: float | None = None,
         init_scale: float = 1.0,
         warm_start: bool = False,
         n_threads: int | None = None,
@@ -317,6 +325,7 @@ class DeViSE(_DenseModel):
         self.n_epochs = n_epochs
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
+        self.class_kernel = class_kernel
         self.init_scale = init_scale
         self.warm_start = warm_start
         self.n_threads = n_threads

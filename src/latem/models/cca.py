@@ -50,6 +50,8 @@ class CCA(TableClassifier):
     feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
     normalize_classes : bool
         Whether class vectors are divided by their length.
+    class_kernel : float or None
+        Width of a kernel on the class side, see `ESZSL`.
     n_threads : int or None
         Threads for scoring; results do not depend on it.
     dtype : {"float32", "float64"}
@@ -100,6 +102,7 @@ class CCA(TableClassifier):
         power: float = 1.0,
         feature_scaling: Scaling | None = "zscore",
         normalize_classes: bool = True,
+        class_kernel: float | None = None,
         n_threads: int | None = None,
         dtype: str = "float32",
     ):
@@ -110,6 +113,7 @@ class CCA(TableClassifier):
         self.power = power
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
+        self.class_kernel = class_kernel
         self.n_threads = n_threads
         self.dtype = dtype
 
@@ -182,7 +186,7 @@ class CCA(TableClassifier):
         return tensors, {}
 
     def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
-        d_x, d_y = self.n_features_in_, self.class_table_.n_dimensions
+        d_x, d_y = self.n_features_in_, self.class_view_.width
         n_components = tensors["correlations"].size
         self.correlations_ = self._check_tensor(tensors, "correlations", (n_components,))
         self.class_map_ = self._check_tensor(tensors, "class_map", (d_y, n_components))

@@ -68,6 +68,8 @@ class CMT(TableClassifier):
         "zscore" by default: tanh units want features of about unit deviation.
     normalize_classes : bool
         Whether class vectors are divided by their length.
+    class_kernel : float or None
+        Width of a kernel on the class side, see `ESZSL`.
     n_threads : int or None
         Threads for scoring; results do not depend on it.
     dtype : {"float32", "float64"}
@@ -150,6 +152,7 @@ class CMT(TableClassifier):
         novelty_quantile: float = 0.7,
         feature_scaling: Scaling | None = "zscore",
         normalize_classes: bool = True,
+        class_kernel: float | None = None,
         n_threads: int | None = None,
         dtype: str = "float32",
         random_state: int | np.random.RandomState | None = None,
@@ -167,6 +170,7 @@ class CMT(TableClassifier):
         self.novelty_quantile = novelty_quantile
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
+        self.class_kernel = class_kernel
         self.n_threads = n_threads
         self.dtype = dtype
         self.random_state = random_state
@@ -336,7 +340,7 @@ class CMT(TableClassifier):
         return tensors, {"loss": self.loss_, "n_iter": self.n_iter_}
 
     def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
-        d_x, d_y, n_hidden = self.n_features_in_, self.class_table_.n_dimensions, self.n_hidden
+        d_x, d_y, n_hidden = self.n_features_in_, self.class_view_.width, self.n_hidden
         self.hidden_map_ = self._check_tensor(tensors, "hidden_map", (d_x, n_hidden))
         self.hidden_offset_ = self._check_tensor(tensors, "hidden_offset", (n_hidden,))
         self.offset_ = self._check_tensor(tensors, "offset", (d_y,))

@@ -16,6 +16,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 
 from latem.core.threads import single_threaded_blas
 from latem.core.validation import Interval, StrOptions, validated
@@ -25,7 +26,7 @@ from latem.models.folds import Fold, class_folds, image_folds
 from latem.models.grid_edges import as_dict, edges_in_array, warn_of_edges
 from latem.models.map_model import MapModel, read_only
 from latem.models.normal_equations import ImageSums, NormalEquations
-from latem.models.scaling import FeatureScaler, Scaling
+from latem.models.scaling import Scaling
 from latem.models.shared_images import SharedImages
 
 if TYPE_CHECKING:
@@ -87,7 +88,6 @@ class ESZSL(BalanceMixin, MapModel):
         "lam": [Interval(Real, 0, None, closed="neither")],
         "labels": [StrOptions({"01", "±1"})],
         "center_classes": ["boolean"],
-        "class_kernel": [Interval(Real, 0, None, closed="neither"), None],
         "balance_classes": ["boolean"],
     }
     _learned = "map_"
@@ -183,7 +183,8 @@ class ESZSLCV(ESZSL):
         scored among the held-out classes only, by mean per-class accuracy. With one-hot
         classes, which cannot be held out, folds of images are used instead; if there are too
         few for that, the middle values are taken.
-    labels, feature_scaling, normalize_classes, balance_classes, n_threads, dtype
+    labels, feature_scaling, normalize_classes, center_classes, class_kernel, balance_classes,
+    n_threads, dtype
         As for `ESZSL`.
     random_state : int, RandomState or None
         How classes are assigned to the folds.
@@ -222,6 +223,8 @@ class ESZSLCV(ESZSL):
         labels: str = "01",
         feature_scaling: Scaling | None = "zmax",
         normalize_classes: bool = True,
+        center_classes: bool = False,
+        class_kernel: float | None = None,
         balance_classes: bool = False,
         n_threads: int | None = None,
         dtype: str = "float32",
@@ -234,6 +237,8 @@ class ESZSLCV(ESZSL):
         self.labels = labels
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
+        self.center_classes = center_classes
+        self.class_kernel = class_kernel
         self.balance_classes = balance_classes
         self.n_threads = n_threads
         self.dtype = dtype
@@ -263,7 +268,7 @@ class ESZSLCV(ESZSL):
         else:
             folds = class_folds(labels, self.cv, self.random_state, "ESZSLCV")
         with single_threaded_blas():
-            scores = [self._fold_scores(X, codes, vectors, fold, gammas, lams) for fold in folds]
+            scores = [self._fold_scores(X, labels, fold, gammas, lams) for fold in folds]
             if scores:
                 self.cv_scores_ = np.mean(scores, axis=0)
                 best = np.argwhere(self.cv_scores_ == self.cv_scores_.max())[-1]
@@ -293,26 +298,26 @@ class ESZSLCV(ESZSL):
     def _fold_scores(
         self,
         X: np.ndarray,
-        codes: np.ndarray,
-        vectors: np.ndarray,
+        y: np.ndarray,
         fold: Fold,
         gammas: np.ndarray,
         lams: np.ndarray,
     ) -> np.ndarray:
         """Accuracy on the held-out images for the whole grid."""
-        out, candidates = fold.out, np.searchsorted(self.classes_, fold.candidates)
-        kept, y_seen = np.unique(codes[~out], return_inverse=True)
-        scaler = FeatureScaler.fit(X[~out], self.feature_scaling)
-        sums = ImageSums(X[~out], y_seen, len(kept), scaler)
-        equations = NormalEquations(sums, vectors[kept], self.labels)
-        images = scaler.transform(X[out], np.float64)
+        out, fresh = fold.out, clone(self).set_params(dtype="float64")
+        fresh.prepare(X[~out], y[~out])  # it must not know of the held-out classes
+        view, codes = fresh.class_view_, fresh.class_codes(y[~out])
+        sums = ImageSums(X[~out], codes, len(fresh.classes_), fresh.scaler_)
+        equations = NormalEquations(sums, view.training(), self.labels)
+        images = fresh.scaler_.transform(X[out], np.float64)
+        candidates = view.candidates(fold.candidates)
         accuracy = np.empty((len(gammas), len(lams)))
         grid = equations.grid_scores(
-            images, vectors[candidates], gammas, lams, balanced=self.balance_classes
+            images, candidates.vectors, gammas, lams, balanced=self.balance_classes
         )
         for i, j, scores in grid:
-            named = candidates[scores.argmax(axis=1)]
-            accuracy[i, j] = mean_class_accuracy(codes[out], named)
+            named = candidates.names[scores.argmax(axis=1)]
+            accuracy[i, j] = mean_class_accuracy(y[out], named)
         return accuracy
 
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

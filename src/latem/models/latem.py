@@ -161,7 +161,6 @@ class LatEm(BalanceMixin, RankingModel):
         "start_lam": [Interval(Real, 0, None, closed="neither")],
         "n_rivals": [Interval(Integral, 1, None, closed="left")],
         "center_classes": ["boolean"],
-        "class_kernel": [Interval(Real, 0, None, closed="neither"), None],
         "balance_classes": ["boolean"],
         "average": ["boolean"],
         "prune_below": [Interval(Real, 0, 1, closed="neither"), None],

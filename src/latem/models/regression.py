@@ -38,6 +38,8 @@ class SemanticOutputCodes(TableClassifier):
     feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
     normalize_classes : bool
         Whether class vectors are divided by their length.
+    class_kernel : float or None
+        Width of a kernel on the class side, see `ESZSL`.
     n_threads : int or None
         Threads for scoring; results do not depend on it.
     dtype : {"float32", "float64"}
@@ -76,6 +78,7 @@ class SemanticOutputCodes(TableClassifier):
         neighbour: str = "euclidean",
         feature_scaling: Scaling | None = "zmax",
         normalize_classes: bool = True,
+        class_kernel: float | None = None,
         n_threads: int | None = None,
         dtype: str = "float32",
     ):
@@ -84,6 +87,7 @@ class SemanticOutputCodes(TableClassifier):
         self.neighbour = neighbour
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
+        self.class_kernel = class_kernel
         self.n_threads = n_threads
         self.dtype = dtype
 
@@ -122,7 +126,7 @@ class SemanticOutputCodes(TableClassifier):
         return {"map": self.map_, "offset": self.offset_}, {}
 
     def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
-        width = self.class_table_.n_dimensions
+        width = self.class_view_.width
         self.offset_ = self._check_tensor(tensors, "offset", (width,))
         self.map_ = self._check_tensor(tensors, "map", (self.n_features_in_, width))
 

@@ -54,6 +54,8 @@ class SAE(TableClassifier):
         "l2-centered" by default: images have length one, like class vectors, and mean zero.
     normalize_classes : bool
         Whether class vectors are divided by their length.
+    class_kernel : float or None
+        Width of a kernel on the class side, see `ESZSL`.
     n_threads : int or None
         Threads for scoring; results do not depend on it.
     dtype : {"float32", "float64"}
@@ -94,6 +96,7 @@ class SAE(TableClassifier):
         direction: str = "visual",
         feature_scaling: Scaling | None = "l2-centered",
         normalize_classes: bool = True,
+        class_kernel: float | None = None,
         n_threads: int | None = None,
         dtype: str = "float32",
     ):
@@ -102,6 +105,7 @@ class SAE(TableClassifier):
         self.direction = direction
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
+        self.class_kernel = class_kernel
         self.n_threads = n_threads
         self.dtype = dtype
 
@@ -142,7 +146,7 @@ class SAE(TableClassifier):
         return {"map": self.map_}, {}
 
     def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
-        shape = (self.n_features_in_, self.class_table_.n_dimensions)
+        shape = (self.n_features_in_, self.class_view_.width)
         self.map_ = self._check_tensor(tensors, "map", shape)
 
 

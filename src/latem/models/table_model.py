@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,6 +51,7 @@ class TableClassifier(InputChecks):
         "class_embeddings": "no_validation",
         "feature_scaling": [StrOptions(set(SCALINGS)), None],
         "normalize_classes": ["boolean"],
+        "class_kernel": [Interval(Real, 0, None, closed="neither"), None],
         "n_threads": [Interval(Integral, 1, None, closed="left"), None],
         "dtype": [StrOptions({"float32", "float64"})],
     }

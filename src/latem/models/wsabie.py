@@ -53,6 +53,8 @@ class WSABIE(TableClassifier):
     feature_scaling : {"zmax", "zscore", "l2", "l2-centered"} or None
     normalize_classes : bool
         Whether class vectors are divided by their length.
+    class_kernel : float or None
+        Width of a kernel on the class side, see `ESZSL`.
     n_threads : int or None
         Threads for scoring; results do not depend on it.
     dtype : {"float32", "float64"}
@@ -107,6 +109,7 @@ class WSABIE(TableClassifier):
         init_scale: float = 1.0,
         feature_scaling: Scaling | None = "zmax",
         normalize_classes: bool = True,
+        class_kernel: float | None = None,
         n_threads: int | None = None,
         dtype: str = "float32",
         random_state: int | np.random.RandomState | None = None,
@@ -120,6 +123,7 @@ class WSABIE(TableClassifier):
         self.init_scale = init_scale
         self.feature_scaling = feature_scaling
         self.normalize_classes = normalize_classes
+        self.class_kernel = class_kernel
         self.n_threads = n_threads
         self.dtype = dtype
         self.random_state = random_state
@@ -210,7 +214,7 @@ class WSABIE(TableClassifier):
         return tensors, {"n_iter": self.n_iter_, "history": self.history_}
 
     def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
-        width = self.class_table_.n_dimensions
+        width = self.class_view_.width
         self.class_map_ = self._check_tensor(tensors, "class_map", (self.rank, width))
         self.image_map_ = self._check_tensor(tensors, "image_map", (self.rank, self.n_features_in_))
         self.n_iter_ = int(record["n_iter"])

@@ -31,7 +31,7 @@ from latem.models.ranking import RankingModel
 from latem.models.table_model import TableClassifier
 from latem.selection.folds import FoldData, fold_scores, list_tried
 from latem.selection.grids import GRIDS
-from latem.selection.results import as_arrays, as_plain, as_tried, from_plain
+from latem.selection.results import Tried, as_arrays, as_plain, as_tried, from_plain
 
 if TYPE_CHECKING:
     from typing_extensions import Self
