@@ -34,7 +34,12 @@ MODELS = (
         "DeViSE",
         "latem.models.bilinear",
         maps="maps_",
-        grid={"violators": ("first", "all"), "learning_rate": _STEPS, "n_epochs": _EPOCHS},
+        grid={
+            "violators": ("first", "all"),
+            "margin": (0.1, 0.3, 1.0),
+            "learning_rate": (0.01, 0.1, 1.0),
+            "n_epochs": (5, 10, 20, 50, 100),
+        },
     ),
     ModelRow(
         "WSABIE",
