@@ -1,6 +1,6 @@
 """The committee against its nearest rivals on all divisions of CUB's classes, with paired tests.
 
-Each division gives one accuracy on unseen classes per model, everything chosen on its val classes; a
+Each division gives one accuracy on unseen classes per model, all chosen on its val classes; a
 paired t-test over the divisions says whether differences are more than chance. (Divisions share
 classes, so the tests are somewhat too sure.)
 
