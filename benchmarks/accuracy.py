@@ -2,7 +2,7 @@
 
 Standard split, mean per-class accuracy on unseen classes. Everything is chosen on val classes only
 and then fitted to train and val classes; `committee` and `tuned` are run with several seeds, other
-models with a seed with seed 0. Finished cells are kept in `results/accuracy.json` and not run again:
+models with seed 0. Finished cells are kept in `results/accuracy.json` and not run again:
 
     python benchmarks/accuracy.py                     # all sets under LATEM_DATA
     python benchmarks/accuracy.py --sets cub animals --models tuned ESZSL
