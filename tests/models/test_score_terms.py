@@ -41,6 +41,9 @@ MODELS = {
     "EXEM 1NNs": lambda t: EXEM(t, neighbour="1NNs", n_components=3),
     "EXEM whitened": lambda t: EXEM(t, neighbour="whitened", center_classes=True),
     "Committee": lambda t: Committee(t, MEMBERS, weights=[1, 2, 3, 4]),
+    "Committee of maps": lambda t: Committee(
+        t, [("low rank", WSABIE(rank=3, **QUICK)), ("closed", ESZSL())]
+    ),
     "Committee of one": lambda t: Committee(t, MEMBERS, weights=[0, 0, 1, 0]),
 }
 
