@@ -11,6 +11,8 @@ QUICK = {  # what makes a model quick; models that are quick already need no ent
     "WSABIE": {"rank": 4, "n_epochs": 5, "random_state": 0},
     "ESZSLCV": {"gammas": [1.0, 10.0], "lams": [1.0], "random_state": 0},
     "CMT": {"n_hidden": 5, "max_iter": 15, "random_state": 0},
+    "Committee": {"random_state": 0},
+    "CommitteeCV": {"cv": 3, "random_state": 0},
     "LatEmCV": {"n_maps": (1, 2), "learning_rate": (0.1,), "n_epochs": 5, "random_state": 0},
 }
 SINGLE = sorted(

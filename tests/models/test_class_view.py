@@ -67,6 +67,19 @@ def test_the_vocabulary():
         assert view.candidates(classes).names.tolist() == names
 
 
+def test_candidates_know_how_they_were_described():
+    table = ClassEmbeddings(["a", "b", "c"], [[1.0, 0], [0, 2.0], [3.0, 4.0]], columns=["x", "y"])
+    view = ClassView(table, np.array(["a", "b"])).centred()
+    chosen = view.candidates(["c", "a"])
+    assert chosen.table.names.tolist() == ["c", "a"]
+    np.testing.assert_array_equal(chosen.table.vectors, [[3, 4], [1, 0]])
+    assert view.candidates().table.names.tolist() == ["a", "b"]
+    turned = ClassEmbeddings(["new"], [[7.0, 5.0]], columns=["y", "x"])
+    np.testing.assert_array_equal(view.candidates(turned).table.vectors, [[5, 7]])
+    again = view.candidates(chosen.table)
+    np.testing.assert_array_equal(again.vectors, chosen.vectors)
+
+
 def test_candidates_are_kept_for_the_next_call():
     view = view_of()
     new = table_of(3)

@@ -50,6 +50,19 @@ def test_map_is_the_formula(seed, gamma, lam, labels):
     np.testing.assert_allclose(model.decision_function(X, "all"), X @ model.map_ @ S.T)
 
 
+def test_centred_classes_are_a_table_centred_by_hand(world):
+    X, y = world.training()
+    table = world.embeddings["att"]
+    middle = table.select(list(np.unique(y))).vectors.mean(axis=0)
+    by_hand = latem.ClassEmbeddings(table.names, table.vectors - middle)
+    models = [
+        ESZSL(one, center_classes=centre, balance_classes=True, dtype="float64").fit(X, y)
+        for one, centre in ((table, True), (by_hand, False))
+    ]
+    np.testing.assert_allclose(*(model.decision_function(X, "all") for model in models), atol=1e-9)
+    assert not np.allclose(ESZSL(table, dtype="float64").fit(X, y).map_, models[0].map_)
+
+
 def test_grid_is_brute_force(world):
     X, y = world.training()
     val = list(world.split().val)

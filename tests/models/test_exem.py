@@ -12,7 +12,13 @@ from latem import EXEM, FileFormatError, make_latent_world
 from latem.core import storage
 
 
-@parametrize_with_checks([EXEM(), EXEM(neighbour="1NN", n_components=2)])
+@parametrize_with_checks(
+    [
+        EXEM(),
+        EXEM(neighbour="1NN", n_components=2),
+        EXEM(neighbour="whitened", center_classes=True),
+    ]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -96,10 +102,12 @@ def test_exemplars_describe_classes_for_other_models(world):
     )
 
 
-def test_without_spread_within_classes_both_neighbours_agree():
+def test_without_spread_within_classes_all_neighbours_agree():
     X = np.array([[1.0, 0], [0, 1.0], [1.0, 1.0]])
-    scores = [EXEM(neighbour=one).fit(X, [0, 1, 2]).decision_function(X) for one in ("1NN", "1NNs")]
-    np.testing.assert_array_equal(*scores)
+    kinds = ("1NN", "1NNs", "whitened")
+    scores = [EXEM(neighbour=one).fit(X, [0, 1, 2]).decision_function(X) for one in kinds]
+    np.testing.assert_array_equal(scores[0], scores[1])
+    np.testing.assert_allclose(scores[0], scores[2], atol=1e-6)
     assert (scores[0].argmax(axis=1) == [0, 1, 2]).all()
 
 
@@ -108,7 +116,7 @@ def test_images_that_are_all_alike_are_no_trouble():
     np.testing.assert_array_equal(model.decision_function(np.ones((2, 3)), [0, 1]), 0)
 
 
-@pytest.mark.parametrize("neighbour", ["1NN", "1NNs"])
+@pytest.mark.parametrize("neighbour", ["1NN", "1NNs", "whitened"])
 def test_a_world_and_its_file(world, neighbour, tmp_path):
     X, y = world.training()
     model = EXEM(world.embeddings["att"], neighbour=neighbour).fit(X, y)
@@ -119,6 +127,20 @@ def test_a_world_and_its_file(world, neighbour, tmp_path):
         again.decision_function(X, "all"), model.decision_function(X, "all")
     )
     np.testing.assert_array_equal(again.exemplars().vectors, model.exemplars().vectors)
+
+
+def test_centred_classes_are_a_table_centred_by_hand(world):
+    X, y = world.training()
+    table = world.embeddings["att"]
+    middle = table.select(list(np.unique(y))).vectors.mean(axis=0)
+    by_hand = latem.ClassEmbeddings(table.names, table.vectors - middle)
+    scores = [
+        EXEM(one, center_classes=centre, dtype="float64").fit(X, y).decision_function(X, "all")
+        for one, centre in ((table, True), (by_hand, False))
+    ]
+    np.testing.assert_allclose(*scores, atol=1e-8 * np.abs(scores[0]).max())
+    plain = EXEM(table, dtype="float64").fit(X, y).decision_function(X, "all")
+    assert not np.allclose(scores[0], plain)
 
 
 def test_parameters_that_change_after_a_fit_change_no_exemplar(world):

@@ -76,6 +76,15 @@ def test_weights_are_chosen_on_held_out_classes(world, members):
         fusion.choose_weights(X_val, y_val, steps=100_000)
 
 
+def test_a_prior_draws_chosen_weights_towards_equal_ones(world, members):
+    fusion = LateFusion(members).fit(*world.training(val=False))
+    X, y = world.validation()
+    best = fusion.choose_weights(X, y, steps=7).weights_
+    n = len(np.unique(y))
+    drawn = fusion.choose_weights(X, y, steps=7, prior=2 * n).weights_
+    np.testing.assert_allclose(drawn, best / 3 + 1 / 3)
+
+
 def test_chosen_weights_survive_the_fit_to_all_seen_classes(world, members, tmp_path):
     fusion = LateFusion(members).fit(*world.training(val=False))
     fusion.choose_weights(*world.validation(), steps=7)

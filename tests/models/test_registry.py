@@ -54,6 +54,7 @@ def test_every_row_leads_to_its_class_and_back():
         assert set(row.grid) <= set(kind([]).get_params(deep=False))
         assert row.name in latem.__all__
     assert {row.name for row in model_rows.own_rows()} - {row.name for row in MODELS} == {
+        "CommitteeCV",
         "HeldOutSearch",
         "LatEmCV",
     }

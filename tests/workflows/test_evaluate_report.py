@@ -13,7 +13,9 @@ from typer.testing import CliRunner
 
 from latem import (
     ESZSL,
+    EXEM,
     ClassEmbeddings,
+    Committee,
     LateFusion,
     LatEm,
     Split,
@@ -141,6 +143,23 @@ def test_trainings_have_a_curve_and_fusions_a_page(world, model, tmp_path):
     report_evaluation(LateFusion(members), world, tmp_path / "b.html")
     _, words = read(tmp_path / "b.html")
     assert "Epoch by epoch" not in words
+
+
+def test_committees_have_the_curve_of_their_ranking(world, tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        "latem.workflows.evaluate_report.advice",
+        lambda result, learned: told.append(learned) or ["Nothing stands out."],
+    )
+    table = world.embeddings["att"]
+    members = [("ranking", LatEm(n_epochs=2, balance_classes=True)), ("exemplars", EXEM())]
+    for pair in (members, members[1:]):
+        report_evaluation(Committee(table, pair, random_state=0), world, tmp_path / "a.html")
+        _, words = read(tmp_path / "a.html")
+        assert "Committee" in words
+        assert ("Epoch by epoch" in words) == (pair is members)
+    assert [learned.balanced for learned in told] == [True, False]
+    assert told[0].table.names.tolist() == list(world.split().test)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Training from a dataset folder and naming pictures, by function and by command."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,16 @@ import pytest
 from helpers import command
 
 import latem
-from latem import ClassEmbeddings, LatEmCV, Split, make_latent_world, write_folder
+from latem import (
+    ClassEmbeddings,
+    Committee,
+    CommitteeCV,
+    LatEm,
+    LatEmCV,
+    Split,
+    make_latent_world,
+    write_folder,
+)
 from latem.models import model_rows
 from latem.workflows.name_pictures import name_pictures
 from latem.workflows.train import check_kind, train_model
@@ -39,8 +49,27 @@ def test_what_is_not_given_is_chosen_on_val_classes(world):
     assert len(told.model.maps_) == 3
 
 
+def test_a_committee_is_trained_unless_something_else_is_asked_for(world):
+    done = train_model(world, "att", seed=3)
+    search = CommitteeCV(world.embeddings["att"], cv=world.split().val, random_state=3)
+    search.fit(*world.training())
+    assert type(done.model) is Committee
+    assert done.chosen == search.best_params_
+    assert done.held_out_score == search.best_score_
+    X, _ = world.testing()
+    np.testing.assert_array_equal(
+        done.model.decision_function(X, "all"), search.decision_function(X, "all")
+    )
+    assert done.chosen_words == search.words(search.best_params_)
+    assert f"Chosen on held-out classes: {done.chosen_words} (" in done.lines()[0]
+    assert hasattr(done.model, "acceptance_")
+    for options in ({"preset": "tuned"}, {"given": {"n_epochs": 2}}):
+        asked = train_model(world, "att", calibrate=False, **options)
+        assert type(asked.model) is LatEm
+
+
 def test_tuned_is_the_usual_preset(world):
-    done = train_model(world, "att")
+    done = train_model(world, "att", kind="LatEm")
     assert set(done.chosen) == {"start_gamma", "start_lam", "n_epochs"}
     search = LatEmCV(
         world.embeddings["att"], preset="tuned", cv=world.split().val, random_state=0
@@ -81,7 +110,7 @@ def test_splits_with_nearly_all_classes_for_val(world):
     assert train_model(few, "att", kind="ESZSL").held_out_score is not None
 
 
-@pytest.mark.parametrize("kind", ["LatEm", "ESZSL", "SJE"])
+@pytest.mark.parametrize("kind", [None, "LatEm", "ESZSL", "SJE"])
 def test_too_few_classes_to_choose_on(world, kind):
     split = world.split()
     few = replace(world, splits={"standard": Split(split.train[:2], (), split.test)})
@@ -91,6 +120,8 @@ def test_too_few_classes_to_choose_on(world, kind):
     assert done.unseen_score is not None
     if kind == "LatEm":
         assert done.model.start == "eszsl"
+    if kind is None:
+        assert done.model.member_names_ == ["ranking", "kernel", "exemplars", "whitened"]
 
 
 @SMALL
@@ -137,6 +168,12 @@ def test_bad_requests(world):
         train_model(world, "w2v")
     with pytest.raises(ValueError, match="ESZSL has no 'tuned'"):
         train_model(world, "att", kind="ESZSL", preset="tuned")
+    with pytest.raises(ValueError, match="Committee has no 'tuned'"):
+        train_model(world, "att", kind="Committee", preset="tuned")
+    with pytest.raises(ValueError, match="committee chooses its parameters itself, 'weights' incl"):
+        train_model(world, "att", kind="Committee", given={"weights": [1, 1, 1, 1]})
+    with pytest.raises(ValueError, match="Committee has no parameter 'n_maps'"):
+        train_model(world, "att", kind="Committee", given={"n_maps": 2})
     with pytest.raises(ValueError, match="'tuned' sets 'margin' itself"):
         train_model(world, "att", given={"margin": 0.5})
     with pytest.raises(ValueError, match="presets paper, tuned; LatEm has no 'best'"):
@@ -175,3 +212,16 @@ def test_training_commands_that_cannot_work(world, tmp_path, monkeypatch):
     assert run.exit_code == 0, run.output
     assert "Chosen" not in run.output
     assert len(latem.load(tmp_path / "m").maps_) == 2
+
+
+def test_the_command_trains_a_committee_and_says_what_it_chose(world, tmp_path):
+    write_folder(world, tmp_path / "data")
+    run = command("train", tmp_path / "data", "--out", tmp_path / "m", "-q")
+    assert run.exit_code == 0, run.output
+    told = re.search(r"Chosen on held-out classes: ranking (0\.\d\d) \(start_gamma", run.output)
+    model = latem.load(tmp_path / "m")
+    assert type(model) is Committee
+    assert float(told[1]) == pytest.approx(model.weights_[0], abs=0.0051)
+    same = latem.train(tmp_path / "data")
+    same.save(tmp_path / "same")
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "same").read_bytes()

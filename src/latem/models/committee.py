@@ -9,16 +9,18 @@ a model with one table like any other. `LateFusion` joins models with different 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
+from latem.core.messages import first_few
 from latem.core.storage import FileFormatError
 from latem.core.threads import single_threaded_blas
-from latem.core.validation import Composition, Interval, validated
+from latem.core.validation import Composition, Interval, check_params, validated
 from latem.models.checks import check_is_model
 from latem.models.class_view import Candidates
 from latem.models.eszsl import ESZSL
@@ -177,10 +179,12 @@ class Committee(TableClassifier, Composition):
         members = self._checked_members()
         weights = checked_weights(self.weights, len(members), "Committee")
         models = [self._member(model) for _, model in members]
+        for model in models:
+            check_params(model)
         X, labels = images.X, self.classes_[images.codes]
         with single_threaded_blas():
             for model in models:
-                if hasattr(model, "learn"):
+                if _learns_from_shared(model):
                     model.check_training_images(X, labels)
                     model.prepare(X, labels)
                     model.learn(images)
@@ -198,7 +202,7 @@ class Committee(TableClassifier, Composition):
         ----------
         name : str
         """
-        return self._member(dict(self._checked_members())[name])
+        return self._member(_named(name, self._checked_members()))
 
     def _member(self, model: Any) -> Any:
         known = model.get_params(deep=False)
@@ -233,11 +237,18 @@ class Committee(TableClassifier, Composition):
         names = [name for name, _ in members]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"Committee needs members with different names, but got {names}.")
+        taken = [name for name in names if "__" in name or name in self.get_params(deep=False)]
+        if taken:
+            raise ValueError(
+                f"Members of Committee cannot be called {first_few(taken)}: choose names without "
+                f"'__' that are none of its parameters'."
+            )
         return members
 
     def member(self, name: str) -> Any:
         """The fitted member of this name."""
-        return dict(zip(self.member_names_, self.models_, strict=True))[name]
+        check_is_fitted(self)
+        return _named(name, zip(self.member_names_, self.models_, strict=True))
 
     def member_scores(self, X: Any, classes: Any = None) -> np.ndarray:
         """Scores of each member, divided by their spread over the training images.
@@ -252,6 +263,7 @@ class Committee(TableClassifier, Composition):
         -------
         ndarray of shape (n_members, n_samples, n_classes)
         """
+        check_is_fitted(self)
         X = self.check_images(X)
         table = self.class_view_.candidates(classes).table
         return np.stack(
@@ -298,6 +310,25 @@ class Committee(TableClassifier, Composition):
         for where, terms in found:
             np.add.at(total, np.array(where), terms.T)
         return ScoreTerms(list(places), total.T)
+
+    def with_classes(self, table: Any) -> Any:
+        """The same fitted committee, its members knowing further classes by their descriptions.
+
+        Parameters
+        ----------
+        table : ClassEmbeddings, DataFrame, dict, (names, array) or path
+            New classes, with the same columns as the committee's own table.
+
+        Returns
+        -------
+        Committee
+            The learned arrays are shared, the committee itself is left as it is.
+        """
+        check_is_fitted(self)
+        table = self.class_table_.matching(table)
+        other = super().with_classes(table)
+        other.models_ = [model.with_classes(table) for model in self.models_]
+        return other
 
     def twin(self, seed: int) -> Any:
         """Unfitted committee of the members' twins, with the weights in use."""
@@ -357,6 +388,23 @@ class Committee(TableClassifier, Composition):
         ]
         self.member_names_ = names
         self.models_ = models
+
+
+def _named(name: str, members: Iterable[tuple[str, Any]]) -> Any:
+    known = dict(members)
+    if name not in known:
+        raise ValueError(f"Committee has no member {name!r}; there are {', '.join(known)}.")
+    return known[name]
+
+
+def _learns_from_shared(model: Any) -> bool:
+    """Whether `learn` is all of a model's fit; a subclass with a fit of its own does more."""
+    kinds = type(model).__mro__
+    first = {
+        name: next((i for i, kind in enumerate(kinds) if name in vars(kind)), len(kinds))
+        for name in ("learn", "fit")
+    }
+    return first["learn"] <= first["fit"]
 
 
 def _spread(model: Any, X: np.ndarray) -> float:

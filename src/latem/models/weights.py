@@ -25,7 +25,10 @@ def checked_weights(weights: Any, n: int, owner: str) -> np.ndarray:
     owner : str
         Whose members they are, for messages.
     """
-    given = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
+    try:
+        given = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
+    except (TypeError, ValueError):  # no numbers
+        given = np.empty(0)
     if given.shape != (n,) or not np.isfinite(given).all() or given.min() < 0:
         raise ValueError(f"{owner} needs one weight per member, {n}, none negative; got {weights}.")
     if not given.sum():

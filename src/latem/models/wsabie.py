@@ -19,6 +19,7 @@ from latem.core.validation import Interval, validated
 from latem.models.bilinear import warp_weights
 from latem.models.class_view import Candidates
 from latem.models.scaling import Scaling
+from latem.models.score_terms import ScoreTerms, map_terms
 from latem.models.sgd.dense_kernels import warp_visits
 from latem.models.sgd.loop import diverged
 from latem.models.sgd.visits import epoch_generator, random_maps
@@ -208,6 +209,10 @@ class WSABIE(TableClassifier):
             return (X @ self.image_map_.T) @ candidates
 
         return score
+
+    def score_terms(self, features: np.ndarray, chosen: Candidates) -> ScoreTerms:
+        """What the scores of an image are sums of, see `TableClassifier.score_terms`."""
+        return map_terms(self.map_[None], self.class_view_, features, chosen)
 
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         tensors = {"image_map": self.image_map_, "class_map": self.class_map_}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -38,6 +39,7 @@ from latem.selection.search import Search
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+_log = logging.getLogger(__name__)
 _STEPS = 6  # weights are multiples of 1/6 before they are drawn towards equal ones
 _PRIOR = 50  # classes that equal weights count for
 _WIDTHS = (0.5, 0.7, 1.0)  # of the kernel
@@ -207,6 +209,9 @@ class CommitteeCV(Search):
             self.cv_results_ = as_arrays(tried)
             self.best_index_ = len(tried) - 1
             self.best_params_, self.best_score_ = params, tried[-1].mean
+            for one in tried:
+                _log.debug("%s: %.4f on held-out classes", one.params, one.mean)
+            _log.info("chose %s (%.4f on held-out classes)", params, self.best_score_)
             self.best_estimator_ = self._final_fit(model, X, y)
             done()
         self._expose_best()

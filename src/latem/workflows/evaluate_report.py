@@ -331,10 +331,11 @@ def _learned(model: Any, answers: Scored) -> Learned:
     """What the model has learned from; a fusion has several class tables, and none is taken."""
     inner = inner_model(model, "report_evaluation")
     table = getattr(inner, "class_table_", None)
+    parts = getattr(inner, "models_", [inner])  # of a committee or a fusion
     return Learned(
         n_classes=len(model.classes_),
         table=None if table is None else table.select(answers.classes.tolist()),
-        balanced=bool(getattr(inner, "balance_classes", False)),
+        balanced=any(getattr(one, "balance_classes", False) for one in parts),
         calibrated=hasattr(model, "acceptance_"),
     )
 
