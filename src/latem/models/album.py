@@ -11,8 +11,8 @@ What keeps small, partial and uneven albums safe is that nothing is believed wit
 
 - *m_c is a posterior mean.* The mean of n_c pictures counts with the share n_c / (n_c + κ); the
   rest is the model's own idea of the class, whose likeness to a picture is the model's score,
-  brought to the spread of likenesses. So a class with little mass moves little, and a class that does not
-  occur does not settle in somebody else's pictures.
+  brought to the spread of likenesses. So a class with little mass moves little, and a class that
+  does not occur does not settle in somebody else's pictures.
 - *κ is measured.* It is the ratio of variances within and between classes, (1 − R²)/R², where R² is
   the mean likeness of two different pictures of the same name. Where pictures of a class do not
   resemble each other, κ is large, and the model's names stay.

@@ -199,7 +199,7 @@ def album_answers(
     """
     owner = type(asked.model).__name__
     known = checked_labels(labels, len(pictures), asked.names, owner)
-    shares, occupancy = _expected(expected_share, asked.names, owner)
+    shares, occupancy = expected_shares(expected_share, asked.names, owner)
     plain = asked.model.class_scores(X, asked.classes)
     scores = plain - asked.penalty * asked.seen if asked.penalty else plain
     strangeness = asked.strangeness(X, plain)
@@ -279,10 +279,10 @@ def checked_labels(
     return found
 
 
-def _expected(
+def expected_shares(
     expected: float | Mapping[Any, float] | None, names: np.ndarray, owner: str
 ) -> tuple[np.ndarray | None, float | None]:
-    """Expected shares of the classes, or the share of classes that occur."""
+    """Expected shares of the classes, or the share of classes that occur; raises for others."""
     if expected is None:
         return None, None
     if not isinstance(expected, Mapping):

@@ -20,6 +20,7 @@ from latem.models.album_answers import (
     AlbumAnswers,
     album_answers,
     checked_labels,
+    expected_shares,
 )
 from latem.models.answering import Asked
 from latem.models.base import ZeroShotClassifier
@@ -62,8 +63,11 @@ def name_album(
     check_is_model(model, "name_album")
     asked = Asked(model, classes, top, seen_penalty, false_accept_rate)
     owner = type(model).__name__
-    pictures = pictures if isinstance(pictures, str | bytes | PathLike) else list(pictures)
+    if isinstance(pictures, str | bytes | PathLike):
+        raise TypeError("name_album needs a list of pictures; write [picture].")
+    pictures = list(pictures)
     checked_labels(labels, len(pictures), asked.names, owner)  # before the long work
+    expected_shares(expected_share, asked.names, owner)
     alone = []
     features: list[np.ndarray] = []
     for answers, X in asked.batches(pictures, encoder_options):
