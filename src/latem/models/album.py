@@ -21,7 +21,7 @@ What keeps small, partial and uneven albums safe is that nothing is believed wit
 - *γ is measured.* It is one less the share of the classes that are in use (the perplexity of their
   shares by their number): 0 where shares are even, and then no class is preferred.
 
-β and the number of axes were chosen on seen classes dealt anew, without any test class.
+The constants below were chosen on seen classes dealt anew, without any test class.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ from latem.models.scoring import row_blocks
 
 ROUNDS = 15
 AXES = 100  # principal axes of the features that are looked at
-LEAST_WEIGHT, MORE_WEIGHT = 10.0, 30.0  # β of features that tell nothing, and how it grows with R²
+EVENED = 0.25  # share of whitening: 0 leaves the axes' variances, 1 makes them equal
+LEAST_WEIGHT, MORE_WEIGHT = 10.0, 40.0  # β of features that tell nothing, and how it grows with R²
 SPREAD = 2.0  # of log-probabilities of a model without a temperature
 _LEAST, _MOST = 0.01, 0.9  # bounds of R²
+_LEAST_VARIANCE = 1e-3  # of the largest; smaller ones are noise
 _TINY = 1e-12
 
 
@@ -137,6 +139,9 @@ def directions(
 ) -> np.ndarray:
     """Unit vectors from the album's centre, in their principal axes, in float32.
 
+    Directions in which all pictures differ much say less about classes: axes are divided by a power
+    of their variances.
+
     Parameters
     ----------
     features : ndarray of shape (n_samples, n_features)
@@ -148,7 +153,7 @@ def directions(
 
     Returns
     -------
-    ndarray of shape (n_samples, at most n_axes or n_features)
+    ndarray of shape (n_samples, at most n_axes)
     """
     n, width = features.shape
     blocks = _blocks(n, width, block)
@@ -163,19 +168,17 @@ def directions(
             found[np.abs(found).max(axis=1, initial=0) < _TINY] = 0  # the centre itself
             yield rows, unit_rows(found, in_place=True)
 
-    if min(n, width) <= n_axes:
-        kept = np.empty((n, width), np.float32)
-        for rows, part in parts():
-            kept[rows] = part
-        return kept
     second = np.zeros((width, width))
     for rows, part in parts():
         own = part[counted[rows]]
         second += own.T @ own
-    _, axes = eigh(second, subset_by_index=(width - n_axes, width - 1))
+    n_axes = min(n_axes, width)
+    variances, axes = eigh(second, subset_by_index=(width - n_axes, width - 1))
+    largest = max(variances[-1], _TINY)
+    axes *= np.maximum(variances / largest, _LEAST_VARIANCE) ** (-EVENED / 2)
     kept = np.empty((n, n_axes), np.float32)
     for rows, part in parts():
-        kept[rows] = part @ axes
+        kept[rows] = unit_rows(part @ axes, in_place=True)
     return kept
 
 
