@@ -92,6 +92,14 @@ class Printer:
             err=True,
         )
 
+    def transductive(self, n_answers: int, n_changed: int) -> None:
+        """Tell that the answers of an album depend on each other."""
+        typer.echo(
+            f"latem: album (transductive): answers depend on each other, and {n_changed} of "
+            f"{n_answers} pictures have another name than alone.",
+            err=True,
+        )
+
     def unreadable(self, reason: str) -> None:
         """Tell why a picture has no answer."""
         self.n_failed += 1
@@ -116,11 +124,9 @@ class Printer:
 
 
 def _lines(answers: Answers) -> str:
-    from latem.models.answers import COLUMNS
-
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(COLUMNS)
+    lines.writerow(answers.columns)
     for answer in answers:
         lines.writerows(answer.rows())
     return text.getvalue()

@@ -165,23 +165,40 @@ class Asked:
             self.names[best].tolist(),
             np.take_along_axis(scores, best, axis=1).astype(np.float64).tolist(),
         ]
-        n = len(pictures)
-        nothing: list[Any] = [None] * n
-        sure, strange, verdicts = nothing, nothing, nothing
+        sure: list[Any] = [None] * len(pictures)
+        strange, verdicts = list(sure), list(sure)
+        first: np.ndarray | None = None
         if hasattr(model, "temperature_"):
-            found = probabilities_of(scores, model.temperature_)
-            sure = np.take_along_axis(found, best, axis=1).tolist()
-        if self.rate is not None:
-            strangeness = model.strangeness_of(X, self.classes, plain)
-            strange = strangeness.tolist()
-            unsure = np.array([row is not None and row[0] < _EVEN for row in sure])
-            doubtful = (strangeness > self.rate) | (unsure & (self.rate < 1))
-            which = np.where(strangeness > self.limit, 2, doubtful.astype(int))
-            verdicts = [VERDICTS[i] for i in which]
+            found = np.take_along_axis(probabilities_of(scores, model.temperature_), best, axis=1)
+            sure, first = found.tolist(), found[:, 0]
+        strangeness = self.strangeness(X, plain)
+        if strangeness is not None:
+            strange, verdicts = strangeness.tolist(), self.verdicts(strangeness, first)
         return [
             Answer(*parts)
             for parts in zip(pictures, *columns, sure, verdicts, strange, strict=True)
         ]
+
+    def strangeness(self, X: Any, scores: np.ndarray) -> np.ndarray | None:
+        """How strange images are, by the model's scores before any penalty; None if unknown."""
+        if self.rate is None:
+            return None
+        return np.asarray(self.model.strangeness_of(X, self.classes, scores))
+
+    def verdicts(self, strangeness: np.ndarray, first: np.ndarray | None) -> list[str]:
+        """Verdicts on images.
+
+        Parameters
+        ----------
+        strangeness : ndarray of shape (n_samples,)
+        first : ndarray of shape (n_samples,) or None
+            Probabilities of their first names, if there are any.
+        """
+        assert self.rate is not None
+        unsure = np.zeros(len(strangeness), bool) if first is None else first < _EVEN
+        doubtful = (strangeness > self.rate) | (unsure & (self.rate < 1))
+        which = np.where(strangeness > self.limit, 2, doubtful.astype(int))
+        return [VERDICTS[i] for i in which]
 
     def batches(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 import pandas as pd
@@ -111,7 +111,14 @@ class Answers(Sequence[Answer]):
     Parameters
     ----------
     answers : sequence of Answer
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Of `to_frame`; the entries of `Answer.rows`.
     """
+
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
 
     def __init__(self, answers: Sequence[Answer]):
         self._answers = list(answers)
@@ -161,7 +168,7 @@ class Answers(Sequence[Answer]):
             strangeness and error, as `latem predict` writes them.
         """
         rows = [row for answer in self._answers for row in answer.rows()]
-        return pd.DataFrame(rows, columns=list(COLUMNS)).astype(_TYPES)
+        return pd.DataFrame(rows, columns=list(self.columns)).astype(_TYPES)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """As plain data, ready for JSON."""

@@ -21,13 +21,20 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from latem.core import storage
 from latem.metrics import mean_class_accuracy
 from latem.models import model_rows
+from latem.models.album_answers import AlbumMixin
 from latem.models.answering import AnsweringMixin
 from latem.models.frames import FrameMixin
 from latem.models.training_record import TrainingRecord
 
 
 class ZeroShotClassifier(
-    AnsweringMixin, FrameMixin, TrainingRecord, ClassifierMixin, BaseEstimator, metaclass=ABCMeta
+    AlbumMixin,
+    AnsweringMixin,
+    FrameMixin,
+    TrainingRecord,
+    ClassifierMixin,
+    BaseEstimator,
+    metaclass=ABCMeta,
 ):
     """Base of all models: what can be asked of every one of them.
 

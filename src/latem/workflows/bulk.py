@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -108,7 +108,7 @@ def name_in_bulk(
                 journal.write(answers)
                 done += len(answers)
                 report(done, len(pictures))
-        counts = _publish(journal, out)
+        counts = write_answers(journal, out)
     shutil.rmtree(work, ignore_errors=True)  # some systems remove no file that is open
     return Bulk(len(pictures), counts["error"], counts[DOUBTFUL], counts[NONE], n_resumed=n_resumed)
 
@@ -225,51 +225,67 @@ def _stamp(path: str | PathLike[str]) -> list[int | None]:
     return [facts.st_size, facts.st_mtime_ns]
 
 
-def _publish(journal: Journal, out: Path) -> Counter[str]:
-    """Write the file that was asked for, and count."""
+def write_answers(
+    answers: Iterable[Answer], out: Path, columns: Sequence[str] = COLUMNS
+) -> Counter[str]:
+    """Write answers to the file that was asked for, whole or not at all, and count.
+
+    Parameters
+    ----------
+    answers : iterable of Answer
+    out : Path
+        Ends in one of `FORMATS`.
+    columns : sequence of str
+        Names of the entries of `Answer.rows`.
+
+    Returns
+    -------
+    Counter
+        Number of answers by verdict, and under "error" of those that could not be read.
+    """
     counts: Counter[str] = Counter()
 
     def counted() -> Iterator[Answer]:
-        for answer in journal:
+        for answer in answers:
             counts["error" if answer.error else str(answer.verdict)] += 1
             yield answer
 
     writers = {".csv": _write_csv, ".jsonl": _write_jsonl, ".parquet": _write_parquet}
     with atomic_path(out) as temporary:
-        writers[out.suffix.lower()](counted(), temporary)
+        writers[out.suffix.lower()](counted(), temporary, columns)
     return counts
 
 
-def _write_csv(answers: Iterator[Answer], path: Path) -> None:
+def _write_csv(answers: Iterator[Answer], path: Path, columns: Sequence[str]) -> None:
     with open(path, "w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(COLUMNS)
+        lines.writerow(columns)
         for answer in answers:
             lines.writerows(answer.rows())
 
 
-def _write_jsonl(answers: Iterator[Answer], path: Path) -> None:
+def _write_jsonl(answers: Iterator[Answer], path: Path, columns: Sequence[str]) -> None:
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         for answer in answers:
             file.write(json.dumps(answer.to_dict(), ensure_ascii=False) + "\n")
 
 
-def _write_parquet(answers: Iterator[Answer], path: Path) -> None:
+def _write_parquet(answers: Iterator[Answer], path: Path, columns: Sequence[str]) -> None:
     arrow, parquet = _parquet()
     text, number = arrow.string(), arrow.float64()
-    types = [text, arrow.int64(), text, number, number, text, number, text]
-    schema = arrow.schema(list(zip(COLUMNS, types, strict=True)))
+    numbers = {"probability": number, "score": number, "strangeness": number}
+    kinds = {"place": arrow.int64(), **numbers}
+    types = [kinds.get(name, text) for name in columns]
+    schema = arrow.schema(list(zip(columns, types, strict=True)))
     with parquet.ParquetWriter(path, schema) as file:
         waiting: list[Answer] = []
 
         def write() -> None:
             rows = [row for answer in waiting for row in answer.rows()]
-            columns = zip(*rows, strict=True) if rows else ([] for _ in COLUMNS)
+            parts = zip(*rows, strict=True) if rows else ([] for _ in columns)
             arrays = [
-                arrow.array(
-                    [None if v is None else str(v) for v in column] if t == text else column, t
-                )
-                for column, t in zip(map(list, columns), types, strict=True)
+                arrow.array([None if v is None else str(v) for v in part] if t == text else part, t)
+                for part, t in zip(map(list, parts), types, strict=True)
             ]
             file.write_table(arrow.Table.from_arrays(arrays, schema=schema))
             waiting.clear()
