@@ -58,7 +58,7 @@ def test_what_was_tried(world, search):
     tried = as_tried(search.cv_results_)
     n_epochs = len(search.tried_values()["ranking__n_epochs"])
     sizes = {
-        "ranking": 8 * 5 + n_epochs, "kernel": 8 * 5, "exemplars": 9 * 4, "whitened": 9 * 4
+        "ranking": 8 * 5 + n_epochs, "kernel": 3 * 8 * 5, "exemplars": 9 * 4, "whitened": 9 * 4
     }  # fmt: skip
     assert {name: len(of_member(search, name)) for name in NAMES} == sizes
     assert len(tried) == sum(sizes.values()) + 1

@@ -179,8 +179,6 @@ class Committee(TableClassifier, Composition):
         members = self._checked_members()
         weights = checked_weights(self.weights, len(members), "Committee")
         models = [self._member(model) for _, model in members]
-        for model in models:
-            check_params(model)
         X, labels = images.X, self.classes_[images.codes]
         with single_threaded_blas():
             for model in models:
@@ -234,6 +232,7 @@ class Committee(TableClassifier, Composition):
                     f"Member {name!r} of Committee has a class table of its own; give the table to "
                     f"the committee, or join models with different tables by LateFusion."
                 )
+            check_params(model)
         names = [name for name, _ in members]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"Committee needs members with different names, but got {names}.")

@@ -22,7 +22,14 @@ def fold_images(model: Any, fold: FoldData) -> SharedImages:
     return SharedImages(fold.X, exact.class_codes(fold.y), len(exact.classes_), exact.scaler_)
 
 
-def map_accuracy(model: Any, fold: FoldData, images: SharedImages | None = None) -> np.ndarray:
+def map_accuracy(
+    model: Any,
+    fold: FoldData,
+    images: SharedImages | None = None,
+    *,
+    gammas: np.ndarray = GAMMAS,
+    lams: np.ndarray = LAMS,
+) -> np.ndarray:
     """Accuracy of ESZSL's map on the held-out images, for all pairs of penalties.
 
     Parameters
@@ -32,10 +39,12 @@ def map_accuracy(model: Any, fold: FoldData, images: SharedImages | None = None)
     fold : FoldData
     images : SharedImages, optional
         As `fold_images` gives them.
+    gammas, lams : ndarray
+        Penalties.
 
     Returns
     -------
-    ndarray of shape (len(GAMMAS), len(LAMS))
+    ndarray of shape (n_gammas, n_lams)
     """
     exact = _prepared(model, fold)
     images = fold_images(model, fold) if images is None else images
@@ -43,9 +52,9 @@ def map_accuracy(model: Any, fold: FoldData, images: SharedImages | None = None)
     held_out = exact.scaler_.transform(fold.X_out, np.float64)
     candidates = exact.class_view_.candidates(fold.candidates)
     grid = equations.grid_scores(
-        held_out, candidates.vectors, GAMMAS, LAMS, balanced=exact.balance_classes
+        held_out, candidates.vectors, gammas, lams, balanced=exact.balance_classes
     )
-    return _accuracy(grid, (len(GAMMAS), len(LAMS)), candidates.names, fold.y_out)
+    return _accuracy(grid, (len(gammas), len(lams)), candidates.names, fold.y_out)
 
 
 def exemplar_accuracy(

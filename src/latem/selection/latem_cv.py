@@ -183,7 +183,8 @@ class LatEmCV(Search):
         widths = [None if width is None else float(width) for width in self.class_kernel]
 
         def run(width: float | None, fold: FoldData) -> np.ndarray:
-            scores = map_accuracy(clone(model).set_params(class_kernel=width), fold)
+            kernel = clone(model).set_params(class_kernel=width)
+            scores = map_accuracy(kernel, fold, gammas=GAMMAS, lams=LAMS)
             done()
             return scores
 
