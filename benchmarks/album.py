@@ -21,6 +21,11 @@ import latem
 from latem.datasets.dataset import Split
 
 CELLS = [  # set, class table, model
+    ("cub", "att", "Committee"),
+    ("dogs", "cn", "Committee"),
+    ("emoji", "text", "Committee"),
+    ("animals", "att", "Committee"),
+    ("awa_handcrafted", "att", "Committee"),
     ("cub", "att", "LatEm"),
     ("dogs", "cn", "LatEm"),
     ("emoji", "text", "LatEm"),
@@ -102,7 +107,9 @@ def measured(dataset, embedding, kind):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--redealt", action="store_true", help="on seen classes, dealt anew")
-    parser.add_argument("--models", nargs="*", default=["LatEm", "ESZSL"], help="which to look at")
+    parser.add_argument(
+        "--models", nargs="*", default=["Committee", "LatEm", "ESZSL"], help="which to look at"
+    )
     arguments = parser.parse_args()
     found = {}
     for name, embedding, kind in CELLS:
