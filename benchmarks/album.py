@@ -107,9 +107,8 @@ def measured(dataset, embedding, kind):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--redealt", action="store_true", help="on seen classes, dealt anew")
-    parser.add_argument(
-        "--models", nargs="*", default=["Committee", "LatEm", "ESZSL"], help="which to look at"
-    )
+    kinds = ["Committee", "LatEm", "ESZSL"]
+    parser.add_argument("--models", nargs="*", default=kinds, help="which to look at")
     arguments = parser.parse_args()
     found = {}
     for name, embedding, kind in CELLS:
