@@ -8,7 +8,7 @@ attributes that belong together are added up: see `latem.inspection.families`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -26,6 +26,7 @@ from latem.models.score_terms import ScoreTerms
 from latem.models.table_model import TableClassifier
 
 PENALTY = "(penalty on seen classes)"  # its name among contributions
+LIKENESS = "likeness to seen classes"  # the family of what is said by it beside traits
 _N_MEMBERS = 3  # that are told of a family
 _N_PLOTTED = 2  # that are drawn
 _GREY, _PALE = "#8a8a8a", "#b9c4c0"  # of what is left, and of members
@@ -239,7 +240,7 @@ def explain_predictions(
     groups : mapping of column name to family name, Series, one-column DataFrame or path, optional
         Which traits belong together; their contributions are added up. By default those that were
         made from one raw trait, and those whose names share the part before "::"; ``{}`` means
-        none.
+        none. What a committee says by likeness to seen classes is a family of its own.
     seen_penalty : float
         What is subtracted from the scores of seen classes before the best is named; it is a
         contribution of its own where only one of the two classes is a seen one.
@@ -286,8 +287,15 @@ def explain_predictions(
             other = int(order[1])
         why = _compare(found, chosen.names, best, other)
         why = _penalised(why, float(penalty[best]), float(penalty[other]))
-        explanations.append(replace(why, chosen=bool(other != order[1]), family_of=family_of))
+        families = {**family_of, **_likeness(found.columns, model.class_table_.column_names())}
+        explanations.append(replace(why, chosen=bool(other != order[1]), family_of=families))
     return explanations
+
+
+def _likeness(columns: Sequence[str], traits: Sequence[str]) -> dict[str, str]:
+    """The family of likeness to seen classes, where a committee speaks by traits as well."""
+    others = set(columns).difference(traits)
+    return dict.fromkeys(others, LIKENESS) if len(others) < len(columns) else {}
 
 
 def _compare(found: ScoreTerms, names: np.ndarray, best: int, other: int) -> Explanation:
