@@ -66,6 +66,7 @@ def test_it_says_so(folder):
     assert inspect_folder(folder).warnings == [first, *rest]
 
 
+@pytest.mark.filterwarnings("ignore::latem.GridEdgeWarning")  # few classes, any penalty
 def test_training_and_naming_new_classes(folder, tmp_path):
     options = ["--embedding", "att", "--model", "ESZSL", "--out", str(tmp_path / "m"), "-q"]
     done = CliRunner().invoke(app, ["train", str(folder), *options])
