@@ -111,8 +111,9 @@ def test_without_spread_within_classes_all_neighbours_agree():
     assert (scores[0].argmax(axis=1) == [0, 1, 2]).all()
 
 
-def test_images_that_are_all_alike_are_no_trouble():
-    model = EXEM().fit(np.ones((6, 3)), [0, 1, 0, 1, 0, 1])
+@pytest.mark.parametrize("neighbour", ["1NN", "1NNs", "whitened"])
+def test_images_that_are_all_alike_are_no_trouble(neighbour):
+    model = EXEM(neighbour=neighbour).fit(np.ones((6, 3)), [0, 1, 0, 1, 0, 1])
     np.testing.assert_array_equal(model.decision_function(np.ones((2, 3)), [0, 1]), 0)
 
 

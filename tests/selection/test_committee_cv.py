@@ -14,6 +14,7 @@ from latem import Committee, CommitteeCV, FileFormatError, make_latent_world
 from latem.models.committee import usual_members
 from latem.models.folds import class_folds
 from latem.models.weights import HeldOutScores, best_weights
+from latem.selection import committee_cv
 from latem.selection.results import as_tried
 
 NAMES = ["ranking", "kernel", "exemplars", "whitened"]
@@ -298,3 +299,16 @@ def test_damaged_files(search, damage, message, tmp_path):
     rewrite(tmp_path / "m", damage)
     with pytest.raises(FileFormatError, match=message):
         latem.load(tmp_path / "m")
+
+
+def test_a_member_without_an_opinion_of_unseen_classes_is_not_made_loud(monkeypatch):
+    """Scores that hardly differ between held-out classes are not blown up to the others' size."""
+    world = make_latent_world(n_poses=1, n_images=6, random_state=0)
+    narrow = {"gamma": (1e3,), "alpha": (1.0,)}  # likeness to any other class is nothing
+    monkeypatch.setattr(committee_cv, "_EXEMPLARS", narrow)
+    grids = {**committee_cv._GRIDS, "exemplars": narrow, "whitened": narrow}
+    monkeypatch.setattr(committee_cv, "_GRIDS", grids)
+    options = {"cv": world.split().val, "random_state": 0}
+    search = CommitteeCV(world.embeddings["att"], **options).fit(*world.training())
+    assert search.best_params_["weights"][0] > 0.01
+    assert search.score(*world.testing()) > 0.8

@@ -71,7 +71,10 @@ class ExemplarEquations:
             variances, turned = linalg.eigh(inner.T @ inner / len(inner))
             variances = np.maximum(variances, 0)
             self.components, self.means = self.components @ turned, self.means @ turned
-            spreads = np.sqrt(variances + shrinkage * variances.mean())
+            mean = variances.sum() / max(
+                len(variances), 1
+            )  # images that are all alike have no axes
+            spreads = np.sqrt(variances + shrinkage * mean)
         floor = _LEAST * spreads.max(initial=0)
         self.spreads = np.maximum(spreads, floor) if floor > 0 else np.ones_like(spreads)
         self._unit = median_distance(vectors) ** 2

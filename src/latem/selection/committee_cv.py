@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _STEPS = 6  # weights are multiples of 1/6 before they are drawn towards equal ones
 _PRIOR = 50  # classes that equal weights count for
+_LEAST = 0.05  # spread of scores below which a member has nothing to say, to be made loud
 _WIDTHS = (0.5, 0.7, 1.0)  # of the kernel
 _EXEMPLARS: Mapping[str, Sequence[float]] = model_rows.find("EXEM").grid
 _GRIDS: Mapping[str, Mapping[str, Sequence[float]]] = {  # of the closed forms, by member
@@ -346,6 +347,5 @@ def _list_grid(
 
 
 def _spreads(scores: np.ndarray) -> np.ndarray:
-    """Standard deviation of each member's scores, or 1 where all are alike."""
-    found = scores.std(axis=(1, 2), dtype=np.float64)
-    return np.where(found > 0, found, 1.0)
+    """Standard deviation of each member's scores, at least `_LEAST`."""
+    return np.maximum(scores.std(axis=(1, 2), dtype=np.float64), _LEAST)
