@@ -138,7 +138,7 @@ def test_refusals(world, model, options, message):
 def test_searches_fusions_and_uncalibrated_models(world):
     X, y = world.testing()
     table = world.embeddings["att"]
-    search = latem.ESZSLCV(table, cv=3).fit(*world.training())
+    search = latem.ESZSLCV(table, cv=3, gammas=(0.1, 1.0), random_state=0).fit(*world.training())
     fusion = LateFusion([("a", ESZSL(table)), ("b", latem.EXEM(table))]).fit(*world.training())
     for one in (search, fusion):
         album = one.predict_album(X)

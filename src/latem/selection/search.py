@@ -432,9 +432,11 @@ class HeldOutSearch(Search):
 
     def _stored_params(self) -> dict[str, Any]:
         params = super()._stored_params()
-        del params["model"]
+        given = self.model.get_params(deep=False)  # before the best values were chosen
+        params["model"] = plain_params({name: given[name] for name in self.tried_values()})
         return params
 
     @classmethod
     def _rebuild(cls, params: dict[str, Any], best: TableClassifier) -> HeldOutSearch:
-        return cls(clone(best), **params)
+        given = params.pop("model", {})  # earlier files have none
+        return cls(clone(best).set_params(**given), **params)
