@@ -50,6 +50,22 @@ class Explorer:
         if dataset is not None:
             _check_fits(model, dataset)
 
+    @cached_property
+    def about(self) -> dict[str, Any] | None:
+        """What the dataset is; None without one."""
+        if self.dataset is None or self.pictures is None:
+            return None
+        return {
+            "name": self.dataset.name,
+            "n_images": len(self.dataset.features),
+            "n_classes": len(self.dataset.classes),
+            "split": self.split,
+            "has_pictures": any(
+                self.pictures.path(int(rows[0])) for rows in self._rows_by_class.values()
+            ),
+            "note": self.pictures.note(np.arange(len(self.dataset.features))),
+        }
+
     # -- classes ------------------------------------------------------------------------------
 
     def classes(self) -> list[dict[str, Any]]:
@@ -66,7 +82,7 @@ class Explorer:
     def card(self, name: Any) -> dict[str, Any]:
         """How a class is shown: `name`, `label`, `symbol`, and the row of a typical `picture`."""
         name = as_python(name)
-        rows = self._rows_by_class.get(name, ())
+        rows = self.rows(name=name)
         symbol = pictograph(name)
         if len(rows) and not symbol and self.pictures is not None:
             symbol = pictograph(self.pictures.name(int(rows[0])))

@@ -240,9 +240,7 @@ class Words:
         if self.kind == "text":
             found = text_embeddings({name: typed}, encoder=self.encoder, name=own.name)
         else:
-            found, _ = word_embeddings(
-                [name], self.vectors, synonyms={name: typed}, name=own.name
-            )
+            found, _ = word_embeddings([name], self.vectors, synonyms={name: typed}, name=own.name)
         return ClassEmbeddings([name], found.vectors, name=own.name, columns=own.columns)
 
 

@@ -35,7 +35,9 @@ def score_summary(explorer: Explorer) -> dict[str, Any]:
     """
     dataset, split = explorer.dataset, explorer.split
     if dataset is None:
-        raise ValueError("Without a dataset there is nothing to measure: start the server with one.")
+        raise ValueError(
+            "Without a dataset there is nothing to measure: start the server with one."
+        )
     model = copy.copy(explorer.model)  # a temperature that is fitted here stays here
     missing = obstacles(model, dataset, split)
     result = evaluate(
