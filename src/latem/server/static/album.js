@@ -76,7 +76,7 @@ export function create(root) {
 
   root.append(
     h("h1", { tabindex: "-1" }, title),
-    h("p", { class: "lead" }, "Name a whole folder, see the doubtful ones first, put wrong names right."),
+    h("p", { class: "lead" }, "Name a whole folder, look at the doubtful ones, put wrong names right."),
     ...(info.names_pictures ? [drop, box, settings, bad, summary, tools, none, list]
       : [h("p", { class: "note" }, `An album needs a model that can read pictures: ${info.why_no_pictures}`)]),
   );
@@ -109,7 +109,7 @@ export function create(root) {
     bar.hidden = false;
     const refused = [];
     try {
-      if (!album) album = (await post("api/albums", { classes: which.value ?? "all" })).album;
+      if (!album) album = (await post("api/albums", {})).album;
       await upload(album, pictures, {
         limits, signal: uploading.signal, onProgress: showProgress,
         onAdded: (file, answer) => {

@@ -43,7 +43,7 @@ export function albumCard(item, correct) {
     const { answer } = item;
     const words = verdictWords(answer);
     const byHand = answer.mode === "by hand";
-    const other = answer.alone && answer.alone !== answer.answer && !byHand;
+    const other = answer.mode === "transductive" && answer.alone && answer.alone !== answer.answer;
     element.className = `card ${byHand ? "hand" : words.tone}`;
     body.replaceChildren(
       h("span", { class: "card-name" },

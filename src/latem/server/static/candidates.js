@@ -4,7 +4,7 @@ import { button, counted, h, segmented } from "./dom.js";
 import { combo } from "./combo.js";
 import { changes, classOptions, labelOf, model, state } from "./state.js";
 
-const GROUPS = { unseen: "all unseen classes", seen: "all seen classes" };
+const GROUPS = { unseen: "all unseen classes", seen: "all seen classes", all: "all classes" };
 
 function groupSize(group) {
   const { n_seen: seen, n_unseen: unseen } = model();
@@ -60,7 +60,7 @@ export function candidates({ legend, onChange }) {
     meaning.hidden = mine;
     if (!mine) return;
     groups.replaceChildren(...Object.entries(GROUPS)
-      .filter(([group]) => groupSize(group) && !own.includes(group))
+      .filter(([group]) => group !== "all" && groupSize(group) && !own.includes(group))
       .map(([group, text]) => button(`Add ${text}`, () => change([...own, group]), { class: "small" })));
     chips.replaceChildren(...own.map((name) => {
       const text = GROUPS[name] ?? labelOf(name);
@@ -91,6 +91,14 @@ export function candidates({ legend, onChange }) {
       which.value = Array.isArray(next) ? "own" : next;
       if (Array.isArray(next)) own = [...next];
       draw();
+    },
+    /** Whether a class may be the answer. */
+    includes(name) {
+      const each = state.byName.get(name);
+      const wanted = which.value === "own" ? own : [which.value];
+      if (wanted.includes(name)) return true;
+      if (!each || each.invented) return false;
+      return wanted.includes("all") || wanted.includes(each.seen ? "seen" : "unseen");
     },
     close() {
       changes.removeEventListener("classes", forget);

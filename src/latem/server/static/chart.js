@@ -1,13 +1,23 @@
 // Line charts in SVG: both axes run from 0 to 1, as shares do.
 
-import { h, s, percent } from "./dom.js";
+import { h, s } from "./dom.js";
 
 const WIDTH = 420;
 const HEIGHT = 340;
-const EDGE = { left: 52, right: 14, top: 12, bottom: 46 };
+const EDGE = { left: 70, right: 18, top: 12, bottom: 46 };
 
 function scale(low, high, from, to) {
   return (value) => from + ((value - low) / (high - low || 1)) * (to - from);
+}
+
+/** Where the lines of a grid stand, from nothing to the highest. */
+function ticks(high) {
+  const step = high > 0.5 ? 0.2 : 0.1;
+  return Array.from({ length: Math.floor(high / step + 1e-6) + 1 }, (_, index) => index * step);
+}
+
+function whole(share) {
+  return `${Math.round(100 * share)} %`;
 }
 
 /**
@@ -20,14 +30,16 @@ export function shareChart({ label, across, up, lines, diagonal = false, highX =
   const x = scale(0, highX, EDGE.left, WIDTH - EDGE.right);
   const y = scale(0, highY, HEIGHT - EDGE.bottom, EDGE.top);
   const parts = [];
-  for (let step = 0; step <= 4; step += 1) {
-    const atX = (highX * step) / 4;
-    const atY = (highY * step) / 4;
+  for (const at of ticks(highY)) {
     parts.push(
-      s("line", { class: "grid-line", x1: x(0), x2: x(highX), y1: y(atY), y2: y(atY) }),
-      s("line", { class: "grid-line", x1: x(atX), x2: x(atX), y1: y(0), y2: y(highY) }),
-      s("text", { class: "tick", x: x(0) - 8, y: y(atY) + 4, "text-anchor": "end" }, percent(atY)),
-      s("text", { class: "tick", x: x(atX), y: y(0) + 18, "text-anchor": step === 4 ? "end" : "middle" }, percent(atX)),
+      s("line", { class: "grid-line", x1: x(0), x2: x(highX), y1: y(at), y2: y(at) }),
+      s("text", { class: "tick", x: x(0) - 8, y: y(at) + 4, "text-anchor": "end" }, whole(at)),
+    );
+  }
+  for (const at of ticks(highX)) {
+    parts.push(
+      s("line", { class: "grid-line", x1: x(at), x2: x(at), y1: y(0), y2: y(highY) }),
+      s("text", { class: "tick", x: x(at), y: y(0) + 18, "text-anchor": "middle" }, whole(at)),
     );
   }
   if (diagonal) parts.push(s("line", { class: "diagonal", x1: x(0), y1: y(0), x2: x(highX), y2: y(highY) }));

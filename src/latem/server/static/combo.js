@@ -12,7 +12,7 @@ function matching(options, typed) {
   for (const option of options) {
     const label = option.label.toLowerCase();
     if (label.startsWith(wanted)) starts.push(option);
-    else if (label.includes(wanted) || option.value.toLowerCase().includes(wanted)) {
+    else if (label.includes(wanted) || String(option.value).toLowerCase().includes(wanted)) {
       holds.push(option);
     }
   }

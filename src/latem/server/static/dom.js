@@ -45,6 +45,7 @@ export function button(text, onClick, properties = {}) {
 export function percent(share) {
   if (share === null || share === undefined) return "–";
   const hundred = 100 * share;
+  if (hundred === 0) return "0 %";
   if (hundred > 0 && hundred < 0.1) return "< 0.1 %";
   if (hundred < 100 && hundred > 99.9) return "> 99.9 %";
   const digits = hundred < 10 || (hundred > 99 && hundred < 100) ? 1 : 0;

@@ -86,7 +86,7 @@ export function neighboursPanel() {
       heading.textContent = `Nearest ${of}`;
       body.replaceChildren(grid(neighbours.map((each) => imageLink(each, [
         h("span", { class: "line" }, `likeness ${each.likeness.toFixed(2)}`),
-      ])), "grid small-cards"));
+      ])), "grid eight"));
     } catch (error) {
       element.hidden = error.name === "AbortError" ? element.hidden : false;
       showProblem(box, error);

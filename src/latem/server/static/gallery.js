@@ -24,7 +24,7 @@ function groupPart(group) {
     group.share === null || group.share === undefined ? null
       : h("p", { class: "usage" }, bar(group.share), h("span", {}, `fires for ${percent(group.share)} of pictures`)),
     group.notes.map((note) => h("p", { class: "hint" }, note)),
-    grid(group.images.map((image) => imageLink(image, caption(image))), "grid small-cards"),
+    grid(group.images.map((image) => imageLink(image, caption(image))), "grid eight"),
   );
 }
 

@@ -38,7 +38,7 @@ export function create(root) {
   });
   const start = combo({
     label: "Start from", placeholder: "Search classes",
-    options: () => [{ value: "", label: "The mean of all classes" }, ...classOptions()],
+    options: () => [{ value: "", label: "The mean of all classes" }, ...classOptions((each) => !each.invented)],
     onPick: (name) => { note(); like = name || null; set = {}; begin(); },
   });
   start.value = "";
@@ -64,13 +64,9 @@ export function create(root) {
     h("p", { class: "lead" }, "Describe a class that need not exist. The pictures that fit it best come first."),
     h(
       "div", { class: "split invent-split" },
-      h("div", { class: "side" }, ways?.element ?? null, whyNot(), byTraits, words.element),
-      h(
-        "div", { class: "results" },
-        h("section", { class: "panel live", "aria-label": "Pictures that fit" },
-          described, h("div", { class: "row spread" }, amongSwitch.element, status), box, slots),
-        kept.element,
-      ),
+      h("div", { class: "side" }, ways?.element ?? null, whyNot(), byTraits, words.element, kept.element),
+      h("section", { class: "panel live", "aria-label": "Pictures that fit" },
+        described, h("div", { class: "row spread" }, amongSwitch.element, status), box, slots),
     ),
   );
   useWay(way);
@@ -97,6 +93,7 @@ export function create(root) {
     byTraits.hidden = way === "words";
     controls.element.hidden = way === "start";
     words.element.hidden = way !== "words";
+    kept.element.hidden = way === "start";
     if (way === "words") rank();
     else begin();
   }
@@ -104,7 +101,7 @@ export function create(root) {
   /** What the class is, as the server wants to hear it; null while there is nothing to say. */
   function description() {
     if (way === "words") return words.input.value.trim() ? { text: words.input.value.trim() } : null;
-    if (way === "start") return like ? { like } : null;
+    if (way === "start") return like ? { class: like } : null;
     return like ? { like, set } : { set };
   }
 

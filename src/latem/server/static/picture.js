@@ -11,7 +11,7 @@ import { classFrame, imageFrame } from "./cards.js";
 import { explanationPanel, neighboursPanel } from "./explanation.js";
 import { dropZone, isPicture, refusal } from "./files.js";
 import { picker } from "./picker.js";
-import { anyImage, imageOfRow, kindOf, labelOf, model, state } from "./state.js";
+import { anyImage, imageOfRow, kindOf, model, state } from "./state.js";
 import { doubt, verdictWords } from "./verdicts.js";
 
 export const title = "Try a picture";
@@ -113,7 +113,7 @@ export function create(root) {
   }
 
   function pictureAlt() {
-    return image.class ? `Picture of the dataset: ${image.label}` : `Picture ${image.row} of the dataset`;
+    return `Picture of the dataset: ${image.label}`;
   }
 
   function takeFile(next) {
@@ -249,17 +249,24 @@ export function create(root) {
     return [
       h("p", { class: `named ${words.tone}` },
         words.before ? h("span", { class: "before" }, words.before) : null, h("strong", {}, words.name)),
-      h("p", { class: "sure" }, doubt(result, first, info)),
+      h("p", { class: "how-sure" }, doubt(result, first, info)),
     ];
   }
 
   function showTruth(first) {
-    if (!image?.class) return;
-    const right = first.answer === image.class;
-    const among = first.classes.some((each) => each.class === image.class);
-    let text = right ? "and so it was named" : "";
-    if (!right) text = among ? "not what it was named" : "not among the first five";
-    truth.replaceChildren("In truth: ", h("b", {}, capital(labelOf(image.class))), h("span", {
+    if (!image) return;
+    const refused = first.verdict === "none of these";
+    let right = first.answer === image.class && !refused;
+    let text = "and so it was named";
+    if (!which.includes(String(image.class))) {
+      right = refused;
+      text = refused ? "not among these classes, as the model says" : "not among these classes";
+    } else if (!right) {
+      const place = first.classes.findIndex((each) => each.class === image.class);
+      if (place < 0) text = "not among the first five";
+      else text = place ? `the name in place ${place + 1}` : "the likeliest, but turned down";
+    }
+    truth.replaceChildren("In truth: ", h("b", {}, capital(image.label)), h("span", {
       class: right ? "yes" : "no",
     }, ` – ${text}`));
   }

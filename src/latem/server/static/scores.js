@@ -39,7 +39,7 @@ function figures(result) {
 }
 
 function classLine(each) {
-  const mistake = each.mistaken_for ? `, mostly named ${labelOf(each.mistaken_for)} (${each.mistakes})` : "";
+  const mistake = each.mistaken_for ? `, mostly named ${each.mistaken_label || labelOf(each.mistaken_for)} (${each.mistakes})` : "";
   return h(
     "li", {}, classFrame(each),
     h("span", { class: "class-name" }, h("b", {}, each.label), h("small", {}, `${counted(each.images, "picture")}${mistake}`)),
@@ -71,7 +71,8 @@ function confusions(result) {
     "section", { class: "panel" }, h("h2", {}, "What is taken for what"),
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of confusions" }, h(
       "table", {},
-      h("thead", {}, h("tr", {}, ["In truth", "Named", "Pictures"].map((text) => h("th", { scope: "col" }, text)))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "In truth"), h("th", { scope: "col" }, "Named"),
+        h("th", { scope: "col", class: "number" }, "Pictures"))),
       h("tbody", {}, rows),
     )),
   );
@@ -155,7 +156,7 @@ function verdictPart(result) {
     h("p", { class: "hint" }, "What share of pictures of each kind gets which verdict."),
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of verdicts" }, h(
       "table", {},
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Pictures of"), kinds.map((kind) => h("th", { scope: "col" }, kind)))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Pictures of"), kinds.map((kind) => h("th", { scope: "col", class: "number" }, kind)))),
       h("tbody", {}, parts.map(([part, shares]) => h(
         "tr", {}, h("th", { scope: "row" }, part), kinds.map((kind) => h("td", { class: "number" }, percent(shares[kind] ?? 0))),
       ))),

@@ -21,14 +21,13 @@ export async function loadAbout() {
 
 export async function loadClasses() {
   const { classes } = await get("api/classes");
-  state.classes = classes;
-  state.byName = new Map(classes.map((each) => [each.name, each]));
+  state.classes = classes.map((each) => ({ ...each, name: String(each.name) }));
+  state.byName = new Map(state.classes.map((each) => [each.name, each]));
   changes.dispatchEvent(new Event("classes"));
-  return classes;
 }
 
 export function labelOf(name) {
-  return state.byName.get(name)?.label ?? name;
+  return state.byName.get(String(name))?.label ?? String(name);
 }
 
 export function invented() {
@@ -55,14 +54,14 @@ export function remember(list) {
   for (const image of list) images.set(image.row, image);
 }
 
-/** What is known of the image of a row; its class is null if the server does not list it. */
+/** What the server knows of the image of a row. */
 export async function imageOfRow(row) {
   if (!images.has(row)) {
     const found = await get("api/images", { among: "all", offset: row, limit: 1 });
-    remember(found.images);
+    remember(found.images); // among all, images stand in the order of their rows
   }
-  const picture = Boolean(state.about.dataset?.has_pictures);
-  return images.get(row) ?? { row, class: null, label: `Picture ${row}`, symbol: "", name: "", picture };
+  if (!images.has(row)) throw new Error(`The dataset has no image ${row}.`);
+  return images.get(row);
 }
 
 /** One image of the dataset by chance. */

@@ -124,9 +124,18 @@ export function traitControls({ value, change }) {
       moved.textContent = n ? `${n} changed` : "";
     }
     function build() {
-      if (details.open && !body.childElementCount) {
-        body.append(...family.traits.map((trait) => row(trait, trait.label)));
+      if (!details.open || body.childElementCount) return;
+      let built = 0;
+      const more = button("Show more", add, { class: "small" });
+      function add() {
+        more.remove();
+        const some = family.traits.slice(built, built + SHOWN).map((trait) => row(trait, trait.label));
+        body.append(...some);
+        if (built) some[0].querySelector("input, select")?.focus();
+        built += some.length;
+        if (built < family.traits.length) body.append(more);
       }
+      add();
     }
     details.addEventListener("toggle", build);
     painters.set(`family ${family.name}`, [paintCount]);

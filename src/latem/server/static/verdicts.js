@@ -20,7 +20,7 @@ export function verdictWords(answer) {
   if (answer.verdict === "doubtful") {
     return { before: "Perhaps", name, tone: "doubtful", full: `Perhaps ${name}.` };
   }
-  return { before: "", name, tone: "sure", full: `${name}.` };
+  return { before: "", name, tone: "settled", full: `${name}.` };
 }
 
 /** How sure an answer is, and what that number says. */
