@@ -167,7 +167,7 @@ function verdictPart(result) {
 export function create(root) {
   const requests = latest();
   const box = problemBox();
-  const status = h("p", { class: "note", role: "status" }, "Asking for the scores …");
+  const status = h("p", { class: "note calm", role: "status" }, "Asking for the scores …");
   const body = h("div", { class: "score-parts" });
   const gallery = galleryPart();
   let timer = 0;
