@@ -48,7 +48,7 @@ function classLine(each) {
 }
 
 function perClass(result) {
-  const list = h("ul", { class: "class-bars" });
+  const list = h("ul", { class: "class-bars", tabindex: "0", "aria-label": "Accuracy of each class" });
   const draw = (order) => list.replaceChildren(...[...result.per_class].sort(SORTS[order]).map(classLine));
   const sort = segmented({
     legend: "Sort by", value: "worst", onChange: draw,

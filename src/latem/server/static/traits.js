@@ -3,7 +3,7 @@
 import { button, counted, debounce, freshId, h, short, spaced } from "./dom.js";
 
 const SHOWN = 60; // single traits shown at once; a button shows more
-const BIG = 12; // with at most so many traits a family starts open if it is the only one
+const BIG = 40; // the first family of at most so many traits starts open
 
 /** Whether two values of a trait are the same. */
 export function same(one, other) {
@@ -177,9 +177,9 @@ export function traitControls({ value, change }) {
     }
     const many = families.filter((family) => family.traits.length > 1);
     const single = families.filter((family) => family.traits.length === 1).map((family) => [family.traits[0], family.name]);
-    const first = many.length === 1 || (many[0]?.traits.length ?? 0) <= BIG;
+    const first = many.find((family) => family.traits.length <= BIG) ?? many[0];
     groups.replaceChildren(
-      ...many.map((family, index) => group(family, first && index === 0)),
+      ...many.map((family) => group(family, family === first)),
       ...rows(single),
     );
   }
