@@ -7,8 +7,6 @@ was interrupted.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -118,18 +116,9 @@ class Printer:
         if self.output == "json":
             typer.echo(json.dumps(answers.to_dicts(), indent=2, ensure_ascii=False))
         elif self.output == "csv":
-            typer.echo(_lines(answers), nl=False)
+            typer.echo(answers.to_csv(), nl=False)
         else:
             _print([answer for answer in answers if not answer.error], among)
-
-
-def _lines(answers: Answers) -> str:
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(answers.columns)
-    for answer in answers:
-        lines.writerows(answer.rows())
-    return text.getvalue()
 
 
 def _percent(p: float) -> str:

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from latem.cli.common import failures
+from latem.cli.serve import Browser, Port, check_extra
+from latem.cli.serve import start as start_server
 from latem.core.progress import bars_by_title
 
 if TYPE_CHECKING:
@@ -21,12 +23,21 @@ if TYPE_CHECKING:
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("latem-demo"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Then open the explorer on the emoji.")
+    ] = False,
+    port: Port = 8000,
+    browser: Browser = True,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Show results only, no progress.")
     ] = False,
 ) -> None:
     """Learn from emoji of seen classes and name unseen ones from their words alone."""
     from latem.workflows.demo import run_demo
+
+    if serve:
+        with failures():
+            check_extra()
 
     start = time.perf_counter()
     with failures(), bars_by_title(not quiet, "epochs") as advance:
@@ -36,6 +47,12 @@ def demo(
 
         result = run_demo(out, seed=seed, progress=show)
     _print_demo(result, out, time.perf_counter() - start)
+    if serve:
+        from latem.workflows.serving import demo_to_serve
+
+        with failures():
+            served = demo_to_serve(out, seed=seed, verbose=not quiet)
+            start_server(served, {"port": port}, {}, browser=browser)
 
 
 def _print_demo(result: DemoResult, out: Path, seconds: float) -> None:

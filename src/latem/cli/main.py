@@ -18,6 +18,7 @@ from latem.cli.gallery import gallery
 from latem.cli.name import name
 from latem.cli.predict import predict
 from latem.cli.reproduce import reproduce
+from latem.cli.serve import serve
 from latem.cli.train import train
 
 app = typer.Typer(
@@ -41,6 +42,7 @@ app.command("evaluate", **example("evaluate birds.safetensors birds --html birds
     evaluate_command
 )
 app.command(**example("reproduce table2 --data datasets --out results"))(reproduce)
+app.command(**example("serve birds.safetensors birds"))(serve)
 app.command(**example("gallery birds.safetensors birds --out birds-gallery"))(gallery)
 
 

@@ -16,6 +16,18 @@ from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.embeddings.table import ClassEmbeddings
 
 EMOJI_FILE = Path(__file__).parent / "data" / "emoji.npz"
+# of the encoder that made the features: drawings were shown to it whole
+ENCODER = {
+    "name": "efficientnet-lite0",
+    "n_features": 1280,
+    "size": 224,
+    "mean": [127 / 255] * 3,
+    "std": [128 / 255] * 3,
+    "crop": 0.875,
+    "interpolation": "bicubic",
+    "squash": True,
+    "digest": "sha256:579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+}
 _LARGEST = 6.0  # averages of ReLU6 units cannot exceed it
 
 
@@ -66,6 +78,7 @@ def load_emoji() -> ZeroShotDataset:
         for name, parts in description["splits"].items()
     }
     info = description["info"]
+    info["encoder_spec"] = json.dumps(ENCODER)
     info["characters"] = dict(zip(classes.tolist(), characters.tolist(), strict=True))
     return ZeroShotDataset(
         features=restore(arrays["features"]),

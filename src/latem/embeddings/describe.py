@@ -22,8 +22,8 @@ class Description:
     ----------
     table : ClassEmbeddings, DataFrame, dict, (names, array) or path
         With names of its columns.
-    like : class name
-        The class to start from.
+    like : class name or None
+        The class to start from; None is the mean of all classes.
 
     Examples
     --------
@@ -55,14 +55,15 @@ class Description:
                 f"use a table of traits."
             )
         self.like = like
-        self._vector = np.array(self._table[like])
+        self._vector = self._start()
 
     def __repr__(self) -> str:
         changes = self._changes()
         told = changes[:_N_TOLD]
         if len(changes) > len(told):
             told.append(f"and {len(changes) - len(told)} more changes")
-        return f"like {self.like!r}" + (f", but {', '.join(told)}" if told else "")
+        start = "like the mean of all classes" if self.like is None else f"like {self.like!r}"
+        return start + (f", but {', '.join(told)}" if told else "")
 
     def set(self, values: Mapping[str, Any]) -> Description:
         """Give some columns other values.
@@ -114,6 +115,11 @@ class Description:
 
     # -- how it is done -----------------------------------------------------------------------
 
+    def _start(self) -> np.ndarray:
+        """The vector that changes are made to."""
+        table = self._table
+        return table.vectors.mean(axis=0) if self.like is None else np.array(table[self.like])
+
     def _filled(self, columns: Iterable[str], choose: Any) -> Description:
         other = self._copy()
         for column in columns:
@@ -141,7 +147,7 @@ class Description:
 
     def _changes(self) -> list[str]:
         """What differs from the class it is like, in words."""
-        before, after = self._table[self.like], self._vector
+        before, after = self._start(), self._vector
         columns = self._table.column_names()
         changes, told = [], set()
         for trait in self._traits().values():

@@ -127,6 +127,47 @@ def look_up_file(
     return known, _pool(word.decode(errors="replace") for word in kept)
 
 
+class WordVectors:
+    """Word vectors in memory, for looking words up again and again.
+
+    Parameters
+    ----------
+    path : path
+        A file as `word_embeddings` takes it, but for pickles.
+    limit : int, optional
+        Keep only the first `limit` words, which in most files are the most frequent ones.
+
+    Attributes
+    ----------
+    vector_size : int
+    key_to_index : dict of word to place
+    """
+
+    def __init__(self, path: str | PathLike[str], limit: int | None = None):
+        path = existing(path)
+        self.key_to_index: dict[str, int] = {}
+        rows: list[np.ndarray] = []
+        with open_bytes(path) as file:
+            if file.read(1) == b"\x80":
+                raise FileFormatError(f"{path} is a pickle; give vectors in text or binary form.")
+            layout = _layout(file, path)
+            file.seek(layout.start)
+            entries = (_binary_entries if layout.binary else _text_entries)(file, path, layout)
+            for place, word, values in itertools.islice(entries, limit):
+                key = word.decode(errors="replace")
+                if self.key_to_index.setdefault(key, len(rows)) == len(rows):
+                    rows.append(_parse(path, place, word, values, layout).astype(np.float32))
+        self.vector_size = layout.width
+        self._vectors = np.array(rows)
+        _log.info("read %d word vectors from %s", len(rows), path)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.key_to_index
+
+    def __getitem__(self, word: str) -> np.ndarray:
+        return self._vectors[self.key_to_index[word]]
+
+
 def existing(path: str | PathLike[str]) -> Path:
     """Path of a file that must exist."""
     path = Path(path)

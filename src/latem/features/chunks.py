@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -181,7 +182,7 @@ class Decoder:
     """
 
     def __init__(self, encoder: Encoder, n_threads: int, ahead: int):
-        self._prepare = encoder.prepare
+        self._encoder = encoder
         self._ahead = ahead + n_threads
         self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="decode")
 
@@ -195,16 +196,25 @@ class Decoder:
         """Pixels of each picture, or the reason why there are none."""
         waiting: deque[Future[np.ndarray | str]] = deque()
         for path in paths:
-            waiting.append(self._pool.submit(self._one, path))
+            waiting.append(self._pool.submit(prepared, self._encoder, path))
             if len(waiting) > self._ahead:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
 
-    def _one(self, path: Path) -> np.ndarray | str:
-        try:
-            return self._prepare(path)
-        except PictureError as error:
-            return error.reason
-        except (ValueError, MemoryError) as error:  # of a picture with extreme sides
-            return f"it cannot be resized: {error or 'out of memory'}"
+
+def prepared(encoder: Encoder, picture: Any) -> np.ndarray | str:
+    """Pixels of a picture for an encoder, or the reason why there are none.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    picture
+        As for `Encoder.prepare`.
+    """
+    try:
+        return encoder.prepare(picture)
+    except PictureError as error:
+        return error.reason
+    except (ValueError, MemoryError) as error:  # of a picture with extreme sides
+        return f"it cannot be resized: {error or 'out of memory'}"

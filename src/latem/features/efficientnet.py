@@ -18,6 +18,7 @@ import os
 import pickle
 import sys
 from collections import OrderedDict
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -47,6 +48,9 @@ class EfficientNetLite0(Encoder):
 
     Parameters
     ----------
+    squash : bool
+        Whether pictures are shown to it whole, squeezed into a square, instead of the square in
+        their middle: for drawings.
     n_threads : int, optional
         Pictures encoded side by side; by default as many as there are cores.
     """
@@ -55,8 +59,9 @@ class EfficientNetLite0(Encoder):
     n_features = N_FEATURES
     preprocessing = Preprocessing(SIDE, (127 / 255,) * 3, (128 / 255,) * 3)
 
-    def __init__(self, *, n_threads: int | None = None):
+    def __init__(self, *, squash: bool = False, n_threads: int | None = None):
         self.n_threads = n_threads
+        self.preprocessing = replace(type(self).preprocessing, squash=squash)
         self.versions = {"onnxruntime": onnxruntime().__version__}
         self._session = _session()
 

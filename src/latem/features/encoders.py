@@ -24,7 +24,11 @@ _log = logging.getLogger(__name__)
 # name, or what stands before its colon → module and function that load it, options it takes;
 # what stands behind the colon is the function's argument
 _FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "efficientnet-lite0": ("latem.features.efficientnet", "EfficientNetLite0", ("n_threads",)),
+    "efficientnet-lite0": (
+        "latem.features.efficientnet",
+        "EfficientNetLite0",
+        ("squash", "n_threads"),
+    ),
     "googlenet": (_TORCH, "load_googlenet", ("weights", "device", "n_threads")),
     "resnet101": (_TORCH, "load_resnet101", ("weights", "device", "n_threads")),
     "timm": (_TORCH, "load_timm", ("weights", "device", "n_threads")),
@@ -53,6 +57,7 @@ def load_encoder(name_or_spec: str | PathLike[str] | Mapping[str, Any], **option
     **options
         weights : path of a local weight file; without it the library downloads its own.
         size, mean, std, crop, interpolation : how pictures are prepared (ONNX files only).
+        squash : whether pictures are squeezed into a square (efficientnet-lite0 only).
         output : which output of an ONNX file to take; by default the first.
         device : "cpu", "cuda", …; by default what PyTorch has.
         n_threads : by default every core.

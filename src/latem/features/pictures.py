@@ -10,6 +10,7 @@ would be run by another program, is not.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import stat
 import warnings
@@ -89,6 +90,29 @@ def _decode(file: IO[bytes], place: str, at_least: int | None) -> Image.Image:
     except Exception as error:  # decoders raise many kinds for damaged files
         reason = f"it is damaged: {error or type(error).__name__}"
     raise PictureError(place, reason)
+
+
+def too_large(content: bytes, pixels: int) -> str:
+    """Why a picture file has too many pixels to be decoded, or nothing if it has not.
+
+    Parameters
+    ----------
+    content : bytes
+        Of the file; only its head is read.
+    pixels : int
+        How many are allowed.
+    """
+    from_pillow = pillow()
+    try:
+        with from_pillow.open(io.BytesIO(content), formats=_formats(from_pillow)) as image:
+            width, height = image.size
+    except from_pillow.DecompressionBombError as error:
+        return f"it has too many pixels: {error}"
+    except Exception:  # whoever decodes it will say what is wrong with it
+        return ""
+    if width * height <= pixels:
+        return ""
+    return f"it has too many pixels: {width} × {height}, and {pixels} are allowed"
 
 
 @contextlib.contextmanager

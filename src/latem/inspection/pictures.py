@@ -36,9 +36,9 @@ class Pictures:
         return picture_path(self.folder, self.name(row))
 
     def image(self, row: int, **more: Any) -> dict[str, Any]:
-        """An image as galleries and reports show it: name, class and path, and what is given."""
+        """An image as galleries and reports show it: row, name, class, path, and what is given."""
         true = str(self.dataset.labels[row])
-        return {"name": self.name(row), "class": true, "path": self.path(row), **more}
+        return {"row": row, "name": self.name(row), "class": true, "path": self.path(row), **more}
 
     def note(self, rows: np.ndarray) -> str:
         """What to say about pictures that are missing among some rows; empty if none is."""

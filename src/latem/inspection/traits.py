@@ -16,6 +16,7 @@ between images, those of different traits cannot: their units differ.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -149,8 +150,16 @@ def distinct_traits(model: Any, agreement: pd.Series, classes: Any, n: int) -> l
 def has_trait_names(model: Any) -> bool:
     """Whether the columns of a model's class table are called something, not just numbered."""
     model = by_maps(model, "trait_scores")
-    columns = None if by_likeness(model) else model.class_table_.columns
-    return columns is not None and not all(_NUMBERED.fullmatch(name) for name in columns)
+    return not by_likeness(model) and not is_numbered(model.class_table_.columns)
+
+
+def is_numbered(columns: Sequence[str] | None) -> bool:
+    """Whether the columns of a class table have no names, or are just numbered.
+
+    >>> is_numbered(["glo_000", "glo_001"]), is_numbered(["red", "blue"]), is_numbered(None)
+    (True, False, True)
+    """
+    return columns is None or all(_NUMBERED.fullmatch(name) for name in columns)
 
 
 def check_traits(model: Any, traits: list[str]) -> None:

@@ -8,7 +8,7 @@ the answer that the model gives to the picture alone stands beside each.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, overload
 
 import numpy as np
@@ -20,7 +20,7 @@ from latem.models.answering import Asked
 from latem.models.answers import COLUMNS, NAMED, NONE, Answer, Answers
 from latem.models.scoring import best_k
 
-TRANSDUCTIVE, BY_HAND = "transductive", "by hand"
+TRANSDUCTIVE, BY_HAND, ALONE = "transductive", "by hand", "alone"
 ALBUM_COLUMNS = (*COLUMNS, "mode", "alone")
 
 
@@ -35,8 +35,8 @@ class AlbumAnswer(Answer):
     ----------
     alone : class name or None
         What the model calls the picture without the album; None if it cannot be read.
-    mode : {"transductive", "by hand"}
-        Whether the name follows from the album or was given.
+    mode : {"transductive", "by hand", "alone"}
+        Whether the name follows from the album, was given, or is the model's own.
     """
 
     alone: Any = None
@@ -117,6 +117,12 @@ class AlbumAnswers(Answers):
 
     def __repr__(self) -> str:
         return f"Album (transductive: answers depend on each other), {super().__repr__()}"
+
+
+class CorrectedAnswers(Answers):
+    """Answers about pictures, each named alone, some of them by hand; of `AlbumAnswer`."""
+
+    columns: ClassVar[tuple[str, ...]] = ALBUM_COLUMNS
 
 
 class AlbumMixin:
@@ -246,6 +252,40 @@ def album_answers(
         pd.Series(fit.shares, index=index_of_classes, name="share"),
         fit.likeness,
     )
+
+
+def corrected_answers(
+    asked: Asked, X: Any, pictures: Sequence[str], labels: Mapping[int, Any] | None = None
+) -> CorrectedAnswers:
+    """Answers about images, each named alone, but for names that are given by hand.
+
+    Parameters
+    ----------
+    asked : Asked
+        What is asked, and of which model.
+    X : array-like of shape (n_samples, n_features)
+    pictures : sequence of str
+    labels : mapping, optional
+        Names of some pictures, by row number.
+    """
+    known = checked_labels(labels, len(pictures), asked.names, type(asked.model).__name__)
+    scores = asked.model.class_scores(X, asked.classes) if known else None
+    found = []
+    for row, own in enumerate(asked.answers(X, list(pictures))):
+        alone, mode = own.names[0], ALONE
+        if row in known:
+            assert scores is not None
+            own = replace(
+                own,
+                names=[asked.names[known[row]].item()],
+                scores=[float(scores[row, known[row]])],
+                probabilities=None if own.probabilities is None else [1.0],
+                verdict=None if own.verdict is None else NAMED,
+            )
+            mode = BY_HAND
+        parts = {field.name: getattr(own, field.name) for field in fields(Answer)}
+        found.append(AlbumAnswer(**parts, alone=alone, mode=mode))
+    return CorrectedAnswers(found)
 
 
 def checked_labels(

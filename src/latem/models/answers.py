@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, overload
@@ -169,6 +171,15 @@ class Answers(Sequence[Answer]):
         """
         rows = [row for answer in self._answers for row in answer.rows()]
         return pd.DataFrame(rows, columns=list(self.columns)).astype(_TYPES)
+
+    def to_csv(self) -> str:
+        """The table of `to_frame` as text, as `latem predict` prints and writes it."""
+        text = io.StringIO()
+        lines = csv.writer(text, lineterminator="\n")
+        lines.writerow(self.columns)
+        for answer in self._answers:
+            lines.writerows(answer.rows())
+        return text.getvalue()
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """As plain data, ready for JSON."""

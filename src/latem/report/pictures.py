@@ -34,15 +34,30 @@ def thumbnail(path: str | PathLike[str] | None) -> str | None:
     str or None
         An upright RGB picture of at most 128 × 128 pixels as JPEG, in base64.
     """
-    if path is None or missing_pillow():
+    content = None if path is None else small_picture(path, SIDE)
+    if content is None:
+        return None
+    return "data:image/jpeg;base64," + base64.b64encode(content).decode("ascii")
+
+
+def small_picture(path: str | PathLike[str], side: int) -> bytes | None:
+    """A picture as a small JPEG file, or None if it cannot be read.
+
+    Parameters
+    ----------
+    path : path
+    side : int
+        Pixels of the longer side, at most.
+    """
+    if missing_pillow():
         return None
     from latem.features.pictures import read_picture
 
     try:
-        image = read_picture(path, at_least=2 * SIDE)
+        image = read_picture(path, at_least=2 * side)
     except ValueError:  # a PictureError, or a path no file can have
         return None
-    image.thumbnail((SIDE, SIDE))
+    image.thumbnail((side, side))
     content = io.BytesIO()
     image.save(content, "JPEG", quality=_QUALITY, optimize=True)
-    return "data:image/jpeg;base64," + base64.b64encode(content.getvalue()).decode("ascii")
+    return content.getvalue()

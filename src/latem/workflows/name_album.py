@@ -18,11 +18,14 @@ from latem.datasets.picture_files import find_pictures
 from latem.models.album_answers import (
     AlbumAnswer,
     AlbumAnswers,
+    CorrectedAnswers,
     album_answers,
     checked_labels,
+    corrected_answers,
     expected_shares,
 )
 from latem.models.answering import Asked
+from latem.models.answers import Answer
 from latem.models.base import ZeroShotClassifier
 from latem.models.checks import check_is_model
 
@@ -75,29 +78,93 @@ def name_album(
         features.append(X)
         if progress is not None:
             progress(len(alone))
-    readable = [place for place, answer in enumerate(alone) if not answer.error]
+    return named_together(
+        asked,
+        features,
+        [one.picture for one in alone],
+        [one.error for one in alone],
+        labels,
+        expected_share,
+    )
+
+
+def named_together(
+    asked: Asked,
+    features: Sequence[np.ndarray],
+    pictures: Sequence[str],
+    errors: Sequence[str],
+    labels: Mapping[int, Any] | None = None,
+    expected_share: float | Mapping[Any, float] | None = None,
+) -> AlbumAnswers:
+    """Answers about an album whose pictures are encoded already: transductive.
+
+    Parameters
+    ----------
+    asked : Asked
+    features : sequence of ndarray
+        Blocks of features, or features, of the pictures that can be read, in their order.
+    pictures, errors : sequences of str
+        Names of all pictures, and why each cannot be read; empty if it can.
+    labels, expected_share
+        As for `name_album`.
+    """
+    readable = [place for place, error in enumerate(errors) if not error]
     if not readable:
         return AlbumAnswers(
-            [AlbumAnswer(one.picture, [], [], error=one.error) for one in alone],
-            pd.DataFrame(np.nan, index=range(len(alone)), columns=asked.names),
+            _merged(pictures, errors, ()),
+            pd.DataFrame(np.nan, index=range(len(pictures)), columns=asked.names),
             pd.Series(np.nan, index=asked.names, name="share"),
             np.nan,
         )
-    row_of = {place: row for row, place in enumerate(readable)}
     found = album_answers(
         asked,
-        np.concatenate(features),
-        [alone[place].picture for place in readable],
-        {row_of[place]: name for place, name in (labels or {}).items() if place in row_of},
+        np.vstack(features),
+        [pictures[place] for place in readable],
+        _by_row(labels, readable),
         expected_share,
     )
-    named = iter(found)
-    merged = [
-        AlbumAnswer(one.picture, [], [], error=one.error) if one.error else next(named)
-        for one in alone
-    ]
-    probabilities = found.probabilities.set_axis(readable).reindex(range(len(alone)))
+    probabilities = found.probabilities.set_axis(readable).reindex(range(len(pictures)))
+    merged = _merged(pictures, errors, found)
     return AlbumAnswers(merged, probabilities, found.shares, found.likeness)
+
+
+def named_one_by_one(
+    asked: Asked,
+    features: Sequence[np.ndarray],
+    pictures: Sequence[str],
+    errors: Sequence[str],
+    labels: Mapping[int, Any] | None = None,
+) -> CorrectedAnswers:
+    """Answers about pictures that are encoded already, each alone, but for names given by hand.
+
+    Parameters
+    ----------
+    asked, features, pictures, errors, labels
+        As for `named_together`.
+    """
+    readable = [place for place, error in enumerate(errors) if not error]
+    found: Iterable[Answer] = ()
+    if readable:
+        names = [pictures[place] for place in readable]
+        found = corrected_answers(asked, np.vstack(features), names, _by_row(labels, readable))
+    return CorrectedAnswers(_merged(pictures, errors, found))
+
+
+def _by_row(labels: Mapping[int, Any] | None, readable: Sequence[int]) -> dict[int, Any]:
+    """Labels by the rows of the pictures that can be read."""
+    row_of = {place: row for row, place in enumerate(readable)}
+    return {row_of[place]: name for place, name in (labels or {}).items() if place in row_of}
+
+
+def _merged(
+    pictures: Sequence[str], errors: Sequence[str], found: Iterable[Answer]
+) -> list[Answer]:
+    """Answers about all pictures, those that cannot be read included."""
+    named = iter(found)
+    return [
+        AlbumAnswer(picture, [], [], error=error) if error else next(named)
+        for picture, error in zip(pictures, errors, strict=True)
+    ]
 
 
 def read_labels(

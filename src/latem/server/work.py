@@ -1,0 +1,151 @@
+"""Work for requests, done in threads: bounded in number and time, small pieces together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from latem.server.problems import Busy, ProblemError
+
+
+class Work:
+    """Threads that work for requests.
+
+    Parameters
+    ----------
+    n_threads : int
+    waiting : int
+        Pieces of work that may wait; further ones are refused.
+    seconds : float
+        After which a request is told that its work takes too long. Work that has begun cannot be
+        stopped and keeps its thread until it is done.
+    """
+
+    def __init__(self, n_threads: int, waiting: int, seconds: float):
+        self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="latem-serve")
+        self._limit = n_threads + waiting
+        self._seconds = seconds
+        self.n_open = 0
+
+    async def run(self, task: Callable[..., Any], *args: Any) -> Any:
+        """The result of a task, done in a thread."""
+        if self.n_open >= self._limit:
+            raise Busy()
+        self.n_open += 1
+        future = self._pool.submit(task, *args)
+        loop = asyncio.get_running_loop()
+        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._done))
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), self._seconds)
+        except (TimeoutError, asyncio.TimeoutError):
+            raise ProblemError(
+                503, f"This takes longer than {self._seconds:g} seconds; ask for less at a time."
+            ) from None
+
+    def _done(self) -> None:
+        self.n_open -= 1
+
+    def close(self) -> None:
+        """Finish what has begun, and drop the rest."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+@dataclass
+class _Waiting:
+    items: list[Any]
+    future: asyncio.Future[list[Any]]
+
+
+class Batcher:
+    """Scores small requests that arrive together, together.
+
+    While one batch is being worked on, requests for the same thing gather; they are the next
+    batch. Nobody waits for companions: a request that comes alone is worked on at once.
+
+    Parameters
+    ----------
+    work : Work
+    largest : int
+        Items in a batch.
+    seen : callable, optional
+        Called with the number of items of every batch.
+    """
+
+    def __init__(self, work: Work, largest: int, seen: Callable[[int], None] | None = None):
+        self._work, self._largest, self._seen = work, largest, seen
+        self._waiting: dict[Hashable, list[_Waiting]] = {}
+        self._running: set[Hashable] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(
+        self, key: Hashable, task: Callable[[list[Any]], list[Any]], items: list[Any]
+    ) -> list[Any]:
+        """What a task makes of some items, one result for each.
+
+        Parameters
+        ----------
+        key : hashable
+            Requests with the same key may be worked on together.
+        task : callable
+            From a list of items to a list of results.
+        items : list
+        """
+        if self._work.n_open and len(self._waiting.get(key, ())) >= self._largest:
+            raise Busy()
+        if key not in self._running:
+            self._running.add(key)
+            try:
+                return await self._timed(task, items)
+            finally:
+                self._next(key, task)
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, []).append(_Waiting(items, future))
+        return await future
+
+    async def _timed(self, task: Callable[[list[Any]], list[Any]], items: list[Any]) -> list[Any]:
+        if self._seen is not None:
+            self._seen(len(items))
+        return await self._work.run(task, items)
+
+    def _next(self, key: Hashable, task: Callable[[list[Any]], list[Any]]) -> None:
+        if not self._waiting.get(key):
+            self._waiting.pop(key, None)
+            self._running.discard(key)
+            return
+        running = asyncio.create_task(self._batch(key, task))
+        self._tasks.add(running)
+        running.add_done_callback(self._tasks.discard)
+
+    async def _batch(self, key: Hashable, task: Callable[[list[Any]], list[Any]]) -> None:
+        queue = self._waiting[key]
+        taken = [queue.pop(0)]
+        n = len(taken[0].items)
+        while queue and n + len(queue[0].items) <= self._largest:
+            n += len(queue[0].items)
+            taken.append(queue.pop(0))
+        taken = [one for one in taken if not one.future.cancelled()]
+        try:
+            if taken:
+                await self._answer(task, taken)
+        finally:
+            self._next(key, task)
+
+    async def _answer(self, task: Callable[[list[Any]], list[Any]], taken: list[_Waiting]) -> None:
+        items = [item for one in taken for item in one.items]
+        try:
+            results = await self._timed(task, items)
+        except Exception as error:
+            if len(taken) > 1:  # one request must not spoil the others
+                for one in taken:
+                    await self._answer(task, [one])
+            elif not taken[0].future.done():
+                taken[0].future.set_exception(error)
+            return
+        first = 0
+        for one in taken:
+            if not one.future.done():
+                one.future.set_result(results[first : first + len(one.items)])
+            first += len(one.items)
