@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 from PIL import Image
 
 from latem.core.storage import FileFormatError
+from latem.datasets import load_emoji
 from latem.embeddings.wordnet import load_wordnet
 from latem.features import Preprocessing, encoder_spec, load_encoder, read_picture
 from latem.features import efficientnet as module
@@ -118,7 +119,7 @@ def test_unknown_encoders_and_options():
     for name in ("timm", "timm:", "googlenet:x", "nonsense"):
         with pytest.raises(ValueError, match="There is no encoder"):
             load_encoder(name)
-    with pytest.raises(TypeError, match="'efficientnet-lite0' takes no option 'size'; it takes n_"):
+    with pytest.raises(TypeError, match="takes no option 'size'; it takes squash, n_threads"):
         load_encoder("efficientnet-lite0", size=240)
 
 
@@ -363,3 +364,20 @@ def test_torchvision_with_a_local_file(tmp_path, name, n_features):
     torch.save({"a": torch.zeros(3)}, tmp_path / "other.pth")
     with pytest.raises(FileFormatError, match=f"does not hold the weights of {name}"):
         load_encoder(name, weights=tmp_path / "other.pth")
+
+
+def test_the_emoji_know_their_encoder():
+    emoji = load_emoji()
+    spec = load_encoder("efficientnet-lite0", squash=True).spec
+    assert emoji.encoder == spec
+    assert load_encoder(emoji.encoder).preprocessing.squash
+
+
+def test_squashed_pictures_are_shown_whole():
+    wide = np.zeros((100, 200, 3), np.uint8)
+    wide[:, :25] = 255  # the left edge, which the middle square does not show
+    whole, middle = (
+        load_encoder("efficientnet-lite0", squash=squash).prepare(wide) for squash in (True, False)
+    )
+    assert whole[:, :20].min() > 250
+    assert middle.max() == 0

@@ -34,6 +34,7 @@ def test_notes(world, tmp_path):
     (tmp_path / names[0]).touch()
     assert found.note(rows) == ""
     assert found.image(int(rows[0]), score=1.0) == {
+        "row": int(rows[0]),
         "name": names[0],
         "class": str(world.labels[rows[0]]),
         "path": str(tmp_path / names[0]),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from os import PathLike
 from typing import Any
 
@@ -77,7 +78,7 @@ class Explanation:
         sizes = self.contributions.abs().sort_values(ascending=False, kind="stable")
         return self.contributions[sizes.index[:n]].sort_values(ascending=False, kind="stable")
 
-    @property
+    @cached_property
     def families(self) -> list[Family]:
         """What dimensions that belong together add, largest first; they add up to the lead.
 

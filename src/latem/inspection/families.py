@@ -75,12 +75,14 @@ def gather(contributions: pd.Series, family_of: Mapping[str, str]) -> list[Famil
     family_of : mapping of column name to family name
         Columns that it does not name are families of their own.
     """
-    columns: dict[str, list[str]] = {}
-    for column in contributions.sort_values(ascending=False, kind="stable").index:
-        columns.setdefault(family_of.get(column, column), []).append(column)
+    ordered = contributions.sort_values(ascending=False, kind="stable")
+    values = ordered.tolist()
+    places: dict[str, list[int]] = {}
+    for place, column in enumerate(ordered.index):
+        places.setdefault(family_of.get(column, column), []).append(place)
     families = [
-        Family(name, math.fsum(contributions[members]), contributions[members])
-        for name, members in columns.items()
+        Family(name, math.fsum(values[place] for place in members), ordered.iloc[members])
+        for name, members in places.items()
     ]
     return sorted(families, key=lambda family: -family.contribution)
 

@@ -41,9 +41,7 @@ class ImageIndex:
     def __init__(self, model: Any, X: Any):
         self._model = inner_model(model, "ImageIndex")
         self._by_blocks = isinstance(self._model, TableClassifier)
-        self._X = self._model.check_images(X)
-        if self._by_blocks:
-            self._X = self._model.scaler_.transform(self._X, self._model.dtype_)
+        self._X = self._prepared(X)
         self._directions: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -113,9 +111,7 @@ class ImageIndex:
         likeness : ndarray of shape (k,)
             Cosines.
         """
-        image = self._model.check_images(np.asarray(x)[None])
-        if self._by_blocks:
-            image = self._model.scaler_.transform(image, self._model.dtype_)
+        image = self._prepared(np.asarray(x)[None])
         if self._directions is None:
             self._directions = unit_rows(np.array(self._X, np.float32))
         with single_threaded_blas():
@@ -123,3 +119,9 @@ class ImageIndex:
         rows = np.arange(len(likeness)) if rows is None else rows
         order = rows[np.argsort(-likeness[rows], kind="stable")[:k]]
         return order, np.clip(likeness[order], -1, 1)
+
+    def _prepared(self, X: Any) -> np.ndarray:
+        """Images as they are scored: scaled, if one model alone scores them."""
+        if not self._by_blocks:
+            return np.ascontiguousarray(X, np.float32)
+        return self._model.scaler_.transform(self._model.check_images(X), self._model.dtype_)

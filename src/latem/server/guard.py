@@ -43,6 +43,7 @@ _RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEAD
 _OPEN = ("/", "/api/about", "/api/session", "/v2/health/live", "/v2/health/ready")
 _OPEN_FOLDER = "/static/"
 _log = logging.getLogger(__name__)
+_N_DIGITS = 18  # of a number of bytes
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
@@ -139,11 +140,11 @@ class Guard:
         origin = headers.get("origin")
         if scope["method"] not in _SAFE and origin is not None and not _same_host(origin, host):
             return 403, "Pages of other hosts may not use this server."
-        length = headers.get("content-length", "0")
+        length = byte_count(headers.get("content-length", "0"))
         limit = self.settings.limits.upload_bytes
-        if not length.isdigit():
+        if length is None:
             return 400, "Content-Length must be a number of bytes."
-        if int(length) > limit:
+        if length > limit:
             return 413, f"At most {limit} bytes may be sent at a time, not {length}."
         path = scope["path"]
         if path in _OPEN or path.startswith(_OPEN_FOLDER):
@@ -202,6 +203,16 @@ class _Body:
                 detail = f"At most {self._limit} bytes may be sent at a time."
                 raise HTTPException(413, detail, {"Connection": "close"})
         return message
+
+
+def byte_count(text: str) -> int | None:
+    """A number of bytes from a header; None if it is none, or one that nobody can mean.
+
+    >>> byte_count("512"), byte_count("-1"), byte_count("²"), byte_count("9" * 5000)
+    (512, None, None, None)
+    """
+    usual = text.isascii() and text.isdigit() and len(text) <= _N_DIGITS
+    return int(text) if usual else None
 
 
 def _session_name(headers: Headers) -> str | None:

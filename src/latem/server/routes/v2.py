@@ -19,6 +19,7 @@ from starlette.responses import Response
 from latem.core.version import __version__
 from latem.models.answering import Asked
 from latem.models.answers import Answer
+from latem.server.guard import byte_count
 from latem.server.naming import checked_features, encoded, named, question
 from latem.server.problems import ProblemError, documented
 from latem.server.routes.predict import form_options
@@ -199,9 +200,10 @@ async def _read(request: Request) -> tuple[InferRequest, bytes]:
     length = request.headers.get(_LENGTH)
     head, tail = body, b""
     if length is not None:
-        if not length.isdigit() or int(length) > len(body):
+        n = byte_count(length)
+        if n is None or n > len(body):
             raise ProblemError(400, "Inference-Header-Content-Length does not fit the body.")
-        head, tail = body[: int(length)], body[int(length) :]
+        head, tail = body[:n], body[n:]
     try:
         content = from_json(head)
     except ValueError as error:
