@@ -53,7 +53,7 @@ export function create(root) {
     h("div", { class: "row sources" },
       button("Choose pictures", () => files.click(), { class: "main" }),
       button("Choose a folder", () => folder.click())),
-    h("p", { class: "hint" }, `At most ${counted(limits.album_pictures, "picture")}. They stay on this server until you clear the album.`),
+    h("p", { class: "hint" }, `At most ${counted(limits.album_pictures, "picture")}. The server keeps what it measured of them for this session, not the pictures.`),
     files, folder, bar,
   );
   const which = candidates({ legend: "Name them out of", onChange: () => name() });

@@ -11,6 +11,7 @@ function sureness(answer) {
   if (answer.mode === "by hand") return [h("span", { class: "line" }, "named by hand")];
   if (!best) return [];
   if (best.probability === null) return [h("span", { class: "line" }, `score ${short(best.score)}`)];
+  if (answer.verdict === "none of these") return [h("span", { class: "line" }, "too unlike all of them")];
   return [bar(best.probability, "thin"), h("span", { class: "line" }, `${percent(best.probability)} sure`)];
 }
 

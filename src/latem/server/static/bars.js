@@ -1,6 +1,6 @@
 // Bars: one length each, or to either side of a middle line.
 
-import { h, short } from "./dom.js";
+import { h, short, spaced } from "./dom.js";
 
 /** A bar that fills a share of its track; a number stands beside it, so it is not read out. */
 export function bar(share, className = "") {
@@ -21,7 +21,7 @@ function diverging(value, largest) {
 
 function line(label, value, largest) {
   return [
-    h("span", { class: "name" }, label),
+    h("span", { class: "name" }, spaced(label)),
     diverging(value, largest),
     h("span", { class: "value" }, short(value, true)),
   ];

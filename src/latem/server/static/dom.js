@@ -73,6 +73,11 @@ export function capital(text) {
   return text ? text[0].toUpperCase() + text.slice(1) : text;
 }
 
+/** A name out of a table as people write it: "has_bill_shape" is "has bill shape". */
+export function spaced(name) {
+  return String(name).replaceAll("_", " ").trim();
+}
+
 /** Say something to people who listen to the page. */
 export function announce(text) {
   const live = document.getElementById("live");

@@ -41,6 +41,7 @@ export function explanationPanel() {
   async function show(image, classes, against) {
     element.hidden = false;
     element.setAttribute("aria-busy", "true");
+    if (!body.childElementCount) body.replaceChildren(h("p", { class: "hint" }, "Comparing the traits …"));
     try {
       const asked = { ...image, classes, n: 8 };
       if (against) asked.against = against;

@@ -7,7 +7,7 @@ import { changes, invented, loadClasses, state } from "./state.js";
 /** The form and the list. describe() gives the class as the server wants it, or null. */
 export function keptClasses({ describe }) {
   const box = problemBox();
-  const said = h("p", { class: "hint", role: "status" });
+  const said = h("p", { class: "hint said", role: "status" });
   const name = h("input", {
     id: "new-class", type: "text", required: true, maxlength: 80, autocomplete: "off", placeholder: "red jay",
   });
@@ -20,7 +20,7 @@ export function keptClasses({ describe }) {
   );
   const list = h("ul", { class: "kept" });
   const element = h(
-    "section", { class: "panel", "aria-label": "Classes kept" }, h("h2", {}, "Keep the class"), form, box, said, list,
+    "section", { class: "panel", "aria-label": "Classes kept" }, form, box, said, list,
   );
 
   async function keep(event) {

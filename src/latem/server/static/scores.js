@@ -48,7 +48,7 @@ function classLine(each) {
 }
 
 function perClass(result) {
-  const list = h("ul", { class: "class-bars" });
+  const list = h("ul", { class: "class-bars", tabindex: "0", "aria-label": "Accuracy of each class" });
   const draw = (order) => list.replaceChildren(...[...result.per_class].sort(SORTS[order]).map(classLine));
   const sort = segmented({
     legend: "Sort by", value: "worst", onChange: draw,
@@ -167,7 +167,7 @@ function verdictPart(result) {
 export function create(root) {
   const requests = latest();
   const box = problemBox();
-  const status = h("p", { class: "note", role: "status" }, "Asking for the scores …");
+  const status = h("p", { class: "note calm", role: "status" }, "Asking for the scores …");
   const body = h("div", { class: "score-parts" });
   const gallery = galleryPart();
   let timer = 0;

@@ -1,9 +1,9 @@
 // Traits as controls: sliders for numbers and grades, lists for categories.
 
-import { button, counted, debounce, h, freshId, short } from "./dom.js";
+import { button, counted, debounce, freshId, h, short, spaced } from "./dom.js";
 
 const SHOWN = 60; // single traits shown at once; a button shows more
-const BIG = 12; // with at most so many traits a family starts open if it is the only one
+const BIG = 40; // the first family of at most so many traits starts open
 
 /** Whether two values of a trait are the same. */
 export function same(one, other) {
@@ -59,8 +59,8 @@ function boxes(trait, id, get, set) {
     type: "checkbox", value, on: { change: () => set(inputs.filter((each) => each.checked).map((each) => each.value), true) },
   }));
   const group = h(
-    "div", { class: "boxes", role: "group", id, "aria-label": trait.label },
-    inputs.map((input) => h("label", {}, input, input.value)),
+    "div", { class: "boxes", role: "group", id, "aria-label": spaced(trait.label) },
+    inputs.map((input) => h("label", {}, input, spaced(input.value))),
   );
   return {
     control: [group],
@@ -88,7 +88,8 @@ export function traitControls({ value, change }) {
     "div", {}, h("label", { for: "trait-search", class: "unseen-text" }, "Search traits"), search, groups,
   );
 
-  function row(trait, label) {
+  function row(trait, name) {
+    const label = spaced(name);
     const id = freshId("trait");
     const kinds = { number: slider, ordered: slider, category: list, several: boxes };
     const parts = kinds[trait.kind](trait, id, () => value(trait), (next, whole) => {
@@ -116,7 +117,7 @@ export function traitControls({ value, change }) {
     const moved = h("span", { class: "moved-count" });
     const details = h(
       "details", { open },
-      h("summary", {}, h("span", {}, family.name), moved, h("small", {}, String(family.traits.length))),
+      h("summary", {}, h("span", {}, spaced(family.name)), moved, h("small", {}, String(family.traits.length))),
       body,
     );
     function paintCount() {
@@ -149,7 +150,7 @@ export function traitControls({ value, change }) {
     for (const family of families) {
       for (const trait of family.traits) {
         const label = family.traits.length > 1 ? `${family.name}: ${trait.label}` : trait.label;
-        if (label.toLowerCase().includes(wanted)) hits.push([trait, label]);
+        if (spaced(label).toLowerCase().includes(spaced(wanted))) hits.push([trait, label]);
       }
     }
     return hits;
@@ -176,9 +177,9 @@ export function traitControls({ value, change }) {
     }
     const many = families.filter((family) => family.traits.length > 1);
     const single = families.filter((family) => family.traits.length === 1).map((family) => [family.traits[0], family.name]);
-    const first = many.length === 1 || (many[0]?.traits.length ?? 0) <= BIG;
+    const first = many.find((family) => family.traits.length <= BIG) ?? many[0];
     groups.replaceChildren(
-      ...many.map((family, index) => group(family, first && index === 0)),
+      ...many.map((family) => group(family, family === first)),
       ...rows(single),
     );
   }

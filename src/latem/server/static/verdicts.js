@@ -30,6 +30,9 @@ export function doubt(result, answer, model) {
   const parts = [];
   if (best.probability === null) {
     parts.push(`Best ${result.among}, with a score of ${short(best.score)}. This model gives no probabilities.`);
+  } else if (answer.verdict === "none of these") {
+    parts.push(`Judged ${result.among}, it is too unlike all of them.`);
+    parts.push(`Had it to be one: ${percent(best.probability)} for ${best.label}.`);
   } else {
     parts.push(`${percent(best.probability)} sure, ${result.among}.`);
     parts.push(model.calibrated
