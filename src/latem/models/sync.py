@@ -30,7 +30,6 @@ from latem.models.class_view import Candidates
 from latem.models.map_model import read_only
 from latem.models.scaling import Scaling
 from latem.models.squared_hinge import fit_one_versus_rest
-from latem.models.structured_hinge import fit_structured
 from latem.models.table_model import TableClassifier
 
 if TYPE_CHECKING:
@@ -146,6 +145,8 @@ class SynC(TableClassifier):
         unit = median_distance(vectors) ** 2
         how: dict[str, Any] = {"lam": self.lam, "max_iter": self.max_iter}
         if self.loss == "structured":
+            from latem.models.structured_hinge import fit_structured  # late: it is compiled
+
             mean, margins = images.mean(axis=0), cdist(vectors, vectors, "sqeuclidean") / unit
             coefficients, self.n_iter_ = fit_structured(images - mean, codes, margins, **how)
             intercepts = -mean @ coefficients

@@ -20,7 +20,6 @@ from latem.models.bilinear import warp_weights
 from latem.models.class_view import Candidates
 from latem.models.scaling import Scaling
 from latem.models.score_terms import ScoreTerms, map_terms
-from latem.models.sgd.dense_kernels import warp_visits
 from latem.models.sgd.loop import diverged
 from latem.models.sgd.visits import epoch_generator, random_maps
 from latem.models.table_model import TableClassifier
@@ -147,6 +146,8 @@ class WSABIE(TableClassifier):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         U, V = self._initial_maps(seed, X.shape[1], Y.shape[1])
         number = Y.dtype.type
+        from latem.models.sgd.dense_kernels import warp_visits  # late: answering needs no compiler
+
         weights = warp_weights(len(Y)).astype(self.dtype_)
         buffer = np.empty((_BLOCK, X.shape[1]), self.dtype_)
         history: dict[str, list[float]] = {"violation_rate": [], "mean_loss": []}

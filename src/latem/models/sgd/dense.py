@@ -13,17 +13,14 @@ import numpy as np
 from scipy.linalg import blas
 
 from latem.core.threads import single_threaded_blas
-from latem.models.sgd import dense_kernels as kernels
 from latem.models.sgd.loop import LONGEST_BLOCK, SHORTEST_BLOCK, Load, RunEpoch, Schedule
 from latem.models.sgd.pairs import check_shape, overflow_allowed
 
 _LARGEST_GRAM = 4096  # classes
 _USUAL_UPDATES, _SHORT_BLOCK = 48, 96
 _LARGEST_BLOCK = 256 * 2**20  # bytes
-RULES = {
-    "worst": kernels.WORST, "first": kernels.FIRST, "all": kernels.ALL, "drawn": kernels.DRAWN,
-    "hardest": kernels.HARDEST,
-}  # fmt: skip
+# names of the kernels' constants
+RULES = {"worst": "WORST", "first": "FIRST", "all": "ALL", "drawn": "DRAWN", "hardest": "HARDEST"}
 
 
 Draw = Callable[[int], np.ndarray]  # random numbers of the next visits
@@ -67,6 +64,8 @@ class DenseClassSpace:
         A: np.ndarray, D: np.ndarray, step: np.floating, when: np.ndarray,
     ) -> None:  # fmt: skip
         """Take a block's moves; see `latem.models.sgd.dense_kernels`."""
+        from latem.models.sgd import dense_kernels as kernels  # late: answering needs no compiler
+
         kernels.add_moves(X, image, moves, A, step, self.steps, when, self.late)
         gemm = blas.sgemm if X.dtype == np.float32 else blas.dgemm
         for k in (0,) if len(self) == 1 else np.unique(moves[:, 1]):
@@ -233,7 +232,7 @@ def dense_epoch(
     labels: np.ndarray,
     order: np.ndarray,
     draw: Draw,
-    rule: int,
+    rule: str,
     weights: np.ndarray,
     schedule: Schedule,
     length: int,
@@ -250,13 +249,16 @@ def dense_epoch(
         Class numbers.
     draw : callable
         Random numbers of the next visits, (n_visits, n_classes) or (n_visits, 0).
-    rule : int
-        Which violators an update is made for.
+    rule : str
+        One of `RULES`: which violators an update is made for.
     weights : ndarray of shape (n_classes,)
         Weight of an update by the number of draws it took.
     visits, violations : ndarray of shape (n_maps,)
         Counters by map, added to.
     """
+    from latem.models.sgd import dense_kernels as kernels  # late: answering needs no compiler
+
+    number_of_rule = getattr(kernels, RULES[rule])
     dtype = space.vectors.dtype
     n_classes, width = space.vectors.shape
     capacity = length * len(space)
@@ -278,7 +280,7 @@ def dense_epoch(
             product = rank_k(1.0, X.T, trans=True, lower=False).T
         updated, n_moves, loss = kernels.walk_dense_block(
             X, labels[rows], space.vectors, space.gram, scores, projected, draw(len(rows)),
-            rule, weights, step, margin, product, known, moves, A, D, E, counts,
+            number_of_rule, weights, step, margin, product, known, moves, A, D, E, counts,
         )  # fmt: skip
         if n_moves:
             image = updated[moves[:n_moves, 0]]
@@ -321,7 +323,7 @@ def dense_runner(
         order, draw = visits(epoch)
         length = dense_length(len(space.vectors), len(space), rate)
         return dense_epoch(
-            space, load, labels, order, draw, RULES[rule], weights, schedule, length, counts,
+            space, load, labels, order, draw, rule, weights, schedule, length, counts,
             violations,
         )  # fmt: skip
 

@@ -129,14 +129,6 @@ def axpy_8(a, x0, x1, x2, x3, x4, x5, x6, x7, v):
 
 
 @leaf
-def scale_rows(X, shift, scale):
-    """X = (X - shift) * scale, in place."""
-    for t in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            X[t, j] = (X[t, j] - shift[j]) * scale[j]
-
-
-@leaf
 def widen_half(h, bits, x):
     """Finite half-precision numbers, given by their bits h, as single precision in x.
 

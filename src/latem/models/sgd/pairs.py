@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from latem.core.threads import run_all, single_threaded_blas
-from latem.models.sgd import kernels
 from latem.models.sgd.loop import LONGEST_BLOCK, SHORTEST_BLOCK, Load, RunEpoch, Schedule
 
 _LARGEST_CLASS_SPACE = 2 * 2**30
@@ -53,6 +52,8 @@ class PairClassSpace:
 
     def scores(self, X: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Scores of a block's (true, rival) pairs, of shape (n_visits, 2, n_maps)."""
+        from latem.models.sgd import kernels  # late: answering needs no compiler
+
         scores = np.empty((*classes.shape, len(self)), self.rows.dtype)
         kernels.class_scores(X, classes, *self._pending, self.rows, scores)
         self._forget_pending()
@@ -62,6 +63,8 @@ class PairClassSpace:
         self, X: np.ndarray, classes: np.ndarray, winners: np.ndarray, step: np.floating
     ) -> None:
         """Take the steps of a settled block; `rows` follow when they are next looked at."""
+        from latem.models.sgd import kernels  # late: answering needs no compiler
+
         updates = winners[:, 0] >= 0
         X, classes, winners = X[updates], classes[updates], winners[updates]
         kernels.add_steps(X, classes, winners, step, self.steps)
@@ -124,6 +127,8 @@ class PairEmbeddingSpace:
 
     def scores(self, X: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Scores of a block's (true, rival) pairs, of shape (n_visits, 2, n_maps)."""
+        from latem.models.sgd import kernels  # late: answering needs no compiler
+
         scores = np.empty((*classes.shape, len(self)), self.matrices.dtype)
 
         def project(k: int) -> None:
@@ -220,6 +225,8 @@ def pair_epoch(
     order, rivals
         See `random_visits`.
     """
+    from latem.models.sgd import kernels  # late: answering needs no compiler
+
     total = 0.0
     classes = np.stack([labels[order], rivals], axis=1)
     winners = np.empty((length, 2), np.int64)
