@@ -34,7 +34,7 @@ def test_a_picture_of_the_dataset_is_named_and_explained(go, page_emoji):
     third.click()
     page.get_by_role("heading", name=re.compile(f"rather than {other}")).wait_for()
     assert third.get_attribute("aria-pressed") == "true"
-    assert "Of the model's 2 maps, map" in page.locator(".why").inner_text()
+    assert "Of the model's maps, 0 to 1, map" in page.locator(".why").inner_text()
     assert page.get_by_role("region", name="Nearest pictures").locator(".card").count() == 8
 
 
@@ -51,7 +51,7 @@ def test_a_picture_is_picked_from_the_dataset(go, page_emoji):
     page.get_by_role("button", name="From the dataset").click()
     dialog = page.get_by_role("dialog", name="Pick a picture of the dataset")
     name = page_emoji.split().train[3]
-    choose(dialog, "Pictures of", "Seen classes")
+    choose(dialog, "Pictures of", "Seen")
     pick(page, "Of one class", name)
     dialog.get_by_text(re.compile(r"^\d pictures, \d shown")).wait_for()
     dialog.locator("button.card").first.click()

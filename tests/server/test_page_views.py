@@ -136,6 +136,19 @@ def test_an_album_is_sorted_by_doubt_and_by_name(go, album):
     assert names == sorted(names, key=str.lower)
 
 
+def test_a_name_that_was_no_candidate_becomes_one(go, album, page_emoji):
+    page = go("album")
+    page.locator("input[type=file][multiple]").set_input_files(sorted(album.glob("p0[0-3].jpg")))
+    page.get_by_text("4 pictures named among the 12 unseen classes").wait_for()
+    name = page_emoji.split().train[0]
+    page.get_by_role("button", name="Change the name of p01.jpg").click()
+    pick(page, "Name of p01.jpg", name)
+    page.get_by_text("4 pictures named among 13 classes").wait_for()
+    page.get_by_role("button", name=f"Take {name} off the list").click()
+    page.get_by_text("1 name given by hand is not among these classes").wait_for()
+    assert page.get_by_text("named by hand").count() == 0
+
+
 def test_an_upload_can_be_cancelled(go, album):
     page = go("album")
     page.route("**/pictures", lambda route: (time.sleep(1), route.continue_()))
