@@ -25,6 +25,7 @@ The folder is written when all is done, or not at all. It takes some 5 minutes a
 
 import argparse
 import io
+import json
 import sys
 import tempfile
 import warnings
@@ -234,7 +235,8 @@ def build(out: Path, packages: Path) -> None:
     if out.exists():
         raise FileExistsError(f"{out} exists already; name a new folder.")
     _resvg()  # what is missing should be told before anything is fetched
-    image_encoder, sentence_encoder = load_encoder("efficientnet-lite0"), SentenceEncoder()
+    image_encoder = load_encoder("efficientnet-lite0", squash=True)
+    sentence_encoder = SentenceEncoder()
     shown = track(PACKAGES, "packages", console=Console(stderr=True))
     paths = {package: fetch(package, packages) for package in shown}
     things = find_things(
@@ -257,7 +259,7 @@ def build(out: Path, packages: Path) -> None:
         labels=np.array([drawing.thing.name for drawing in drawings]),
         images=np.array([f"{drawing.thing.character} {drawing.set}" for drawing in drawings]),
         name=INFO["name"],
-        info=INFO,
+        info={**INFO, "encoder_spec": json.dumps(image_encoder.spec)},
     )
     write_folder(dataset, out)
     print(f"{out}: {len(drawings)} drawings of {len(things)} things")

@@ -51,6 +51,7 @@ def demo(
         from latem.workflows.serving import demo_to_serve
 
         with failures():
+            typer.echo("\nTraining the explorer's models, by keywords and by sentences, once.")
             served = demo_to_serve(out, seed=seed, verbose=not quiet)
             start_server(served, {"port": port}, {}, browser=browser)
 

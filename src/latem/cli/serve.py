@@ -121,7 +121,10 @@ def start(
             webbrowser.open(address)
 
     source = Source(served.dataset, pictures=served.pictures, **more)
-    run(dict(served.models), source, Settings(**settings), ready)
+    try:
+        run(dict(served.models), source, Settings(**settings), ready)
+    except KeyboardInterrupt:  # how a server ends
+        typer.echo("latem: stopped")
 
 
 def _token(path: Path | None) -> str | None:

@@ -52,13 +52,15 @@ def create_app(
 
     shelf = Shelf(models, Source() if source is None else source, noted)
     state = State.of(settings, shelf, measures)
-    measuring = ThreadPoolExecutor(1, thread_name_prefix="latem-measure")
+    measuring = ThreadPoolExecutor(1, thread_name_prefix="latem-serve-slow")
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         watching = None
         if settings.watch_seconds:
             watching = asyncio.create_task(shelf.watch(settings.watch_seconds))
+        for name in shelf.names:
+            measuring.submit(shelf.get(name).warm_up)
         with quiet_pillow():
             yield
         if watching is not None:

@@ -154,6 +154,11 @@ class Served:
             "why_no_words": self.words.why_not,
         }
 
+    def warm_up(self) -> None:
+        """Make now what the first requests would wait for."""
+        assert self.facts
+        assert self.explorer.dataset is None or self.explorer.index
+
     def measure(self) -> None:
         """Find out how good the model is on the dataset; `scores` then tells, or says why not."""
         try:
@@ -228,7 +233,7 @@ class Shelf:
             version = self._served[name].version + 1
             try:
                 served = Served(name, load(path), self._source, version)
-                served.facts  # noqa: B018 - made now, so that no request waits for it
+                served.warm_up()
             except (ValueError, OSError, ImportError) as error:
                 _log.error("%s was replaced, but cannot be served: %s", path, error)
                 if self._noted is not None:
