@@ -243,3 +243,13 @@ def test_the_page_needs_nothing_from_elsewhere():
     page = TEMPLATE.read_text(encoding="utf-8")
     assert "style=" not in page
     assert re.findall(r"<script(?![^>]*\bsrc=)", page) == []
+
+
+def test_on_a_phone_the_answer_comes_into_sight(go):
+    page = go("picture", width=390, has_touch=True, is_mobile=True)
+    page.locator(".drop input[type=file]").set_input_files(PHOTOS / "flower.jpg")
+    page.locator(".ranking").wait_for()
+    page.wait_for_function("""() => {
+        const { top, bottom } = document.querySelector(".verdict").getBoundingClientRect();
+        return top >= 0 && bottom <= window.innerHeight + 1;
+    }""")

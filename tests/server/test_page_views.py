@@ -117,7 +117,7 @@ def test_an_album_is_named_put_right_and_downloaded(go, album, page_emoji):
 
 def test_an_album_is_sorted_by_doubt_and_by_name(go, album):
     page = go("album")
-    page.locator("input[type=file][multiple]").set_input_files(sorted(album.glob("p*.jpg")))
+    page.locator("input[type=file][webkitdirectory]").set_input_files(album)
     page.get_by_text("11 pictures named").wait_for()
     files = page.locator(".album-grid .file")
     assert files.all_inner_texts() == sorted(files.all_inner_texts())

@@ -6,7 +6,7 @@ import {
 import { address, post, remove } from "./api.js";
 import { albumCard } from "./album_card.js";
 import { candidates } from "./candidates.js";
-import { dropZone, isPicture } from "./files.js";
+import { dropZone, inOrder, isPicture } from "./files.js";
 import { model, state } from "./state.js";
 import { upload } from "./upload.js";
 import { doubtOf, verdictWords } from "./verdicts.js";
@@ -92,7 +92,7 @@ export function create(root) {
 
   async function add(chosen) {
     if (uploading) return;
-    const pictures = chosen.filter(isPicture);
+    const pictures = inOrder(chosen.filter(isPicture));
     if (!pictures.length) {
       showProblem(box, new Error("There is no picture among these files; JPEG, PNG and WebP can be read."));
       return;
