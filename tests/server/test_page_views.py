@@ -4,6 +4,7 @@ import re
 import time
 from pathlib import Path
 
+import pytest
 from visits import choose, pick
 
 # -- invent a class -------------------------------------------------------------------------------
@@ -57,6 +58,22 @@ def test_traits_are_reset_one_by_one_and_together(go):
     assert page.locator(".trait.moved").count() == 0
     page.keyboard.press("Control+z")
     assert page.locator(".trait.moved").count() == 1
+
+
+def test_a_class_is_described_by_a_sentence(go, server):
+    page = go("invent", at=server.address)
+    page.get_by_label("Model").select_option("maps")
+    sentence = page.get_by_label("A sentence about the class")
+    page.locator(".invent .note").wait_for()
+    if not sentence.is_visible():
+        pytest.skip(page.locator(".note").inner_text())
+    assert page.locator(".live-grid .card").count() == 0
+    sentence.fill("a furry animal with a long tail")
+    page.locator(".described").get_by_text("a furry animal").wait_for()
+    furry = first_pictures(page)
+    sentence.fill("a vehicle with four wheels")
+    page.locator(".described").get_by_text("a vehicle").wait_for()
+    assert first_pictures(page) != furry
 
 
 def test_a_name_that_is_taken_is_refused_beside_the_field(go, page_emoji):
