@@ -1,74 +1,14 @@
-"""A server and a person's browser, for the tests of the explorer page."""
+"""A person's browser, for the tests of the explorer page."""
 
 import shutil
-import threading
-import time
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-import numpy as np
 import pytest
-
-from latem import ZeroShotDataset, load_emoji
-from latem.datasets.dataset import Split
-from latem.embeddings.table import ClassEmbeddings
-from latem.workflows.train import train_model
 
 WIDTHS = (1280, 390)
 SCHEMES = ("light", "dark")
-
-
-def few_emoji():
-    """Forty of the bundled emoji with the traits that tell them apart; a fourth is held out."""
-    emoji = load_emoji()
-    standard = emoji.split("standard")
-    parts = {"train": standard.train[:24], "val": standard.val[:8], "test": standard.test[:8]}
-    names = [name for part in parts.values() for name in part]
-    rows = emoji.rows(names)
-    table = emoji.embeddings["att"]
-    vectors = np.array([table[name] for name in names])
-    differ = vectors.min(axis=0) < vectors.max(axis=0)
-    columns = np.array(table.columns)[differ].tolist()
-    labels = emoji.labels[rows]
-    seen = np.flatnonzero(np.isin(labels, parts["train"] + parts["val"]))
-    return ZeroShotDataset(
-        features=emoji.features[rows],
-        labels=labels,
-        embeddings={"att": ClassEmbeddings(names, vectors[:, differ], name="att", columns=columns)},
-        splits={"standard": Split(**parts, held_out=seen[::4].tolist())},
-        images=emoji.images[rows],
-        name="Emoji",
-        info=emoji.info,
-    )
-
-
-def quick_model(dataset):
-    """LatEm of two maps that knows how sure it is and when to say none of these."""
-    given = {"n_maps": 2, "learning_rate": 0.1, "n_epochs": 10, "init_scale": 0.1}
-    return train_model(dataset, "att", kind="LatEm", preset="paper", given=given).model
-
-
-@contextmanager
-def serving(models, source=None, settings=None):
-    """Address of a server that runs in a thread of its own."""
-    uvicorn = pytest.importorskip("uvicorn", reason="the server's extra is not installed")
-    from latem.server.app import create_app
-
-    app = create_app(models, source, settings)
-    config = uvicorn.Config(
-        app, host="127.0.0.1", port=0, ws="none", log_config=None, access_log=False
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        while not server.started and thread.is_alive():
-            time.sleep(0.02)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.should_exit = True
-        thread.join()
+CAMERA = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 
 
 @contextmanager
@@ -87,7 +27,9 @@ def chromium(*options):
 
 
 @contextmanager
-def visit(browser, address, view="", *, width=1280, scheme="light", refused=(), **options):
+def visit(
+    browser, address, view="", *, width=1280, scheme="light", refused=(), inside=True, **options
+):
     """The page in a fresh session; afterwards nothing may have gone wrong in it.
 
     Parameters
@@ -101,6 +43,8 @@ def visit(browser, address, view="", *, width=1280, scheme="light", refused=(), 
         Width of the window, and whether it is "light" or "dark".
     refused : collection of int
         Statuses of refusals that the test means to bring about.
+    inside : bool
+        Whether to wait until the view is there; a server may ask for a token first.
     """
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, **options
@@ -122,10 +66,28 @@ def visit(browser, address, view="", *, width=1280, scheme="light", refused=(), 
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("request", asked)
     page.on("response", lambda answer: answers.append((answer.status, answer.url)))
-    page.goto(f"{address}/#/{view}")
-    page.get_by_role("heading", level=1).first.wait_for()
+    page.goto(f"{address}#/{view}")
+    if inside:
+        page.get_by_role("heading", level=1).first.wait_for()
     yield page
     context.close()
     assert wrong == []
     assert hosts == {urlsplit(address).netloc}
     assert [one for one in answers if one[0] >= 400 and one[0] not in refused] == []
+
+
+def row_of(dataset, name):
+    """The first row of a class."""
+    return int((dataset.labels == name).nonzero()[0][0])
+
+
+def pick(page, label, text):
+    """Choose in a searchable list, by typing."""
+    field = page.get_by_role("combobox", name=label)
+    field.fill(text)
+    field.press("Enter")
+
+
+def choose(page, group, name):
+    """Press one of a group of switches."""
+    page.get_by_role("group", name=group).get_by_role("radio", name=name, exact=True).check()

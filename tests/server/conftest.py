@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import PHOTOS
 from live_server import LiveServer, serve_command
+from visits import CAMERA, chromium, visit
 
 from latem import ESZSL, LatEm, calibrate_answers, load_emoji, write_folder
 from latem.datasets.dataset import Split
+from latem.embeddings.table import ClassEmbeddings
 
 N_SEEN, N_HELD_OUT, N_UNSEEN = 60, 20, 12
 
@@ -86,3 +89,72 @@ def server(emoji_models, emoji_folder):
     )
     yield running
     running.stop()
+
+
+# -- for the page ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def page_emoji(emoji):
+    """The emoji with the keywords that tell them apart; a fourth of seen images is held out."""
+    table, split = emoji.embeddings["att"], emoji.split()
+    differ = table.vectors.min(axis=0) < table.vectors.max(axis=0)
+    columns = np.array(table.columns)[differ].tolist()
+    told = ClassEmbeddings(table.names, table.vectors[:, differ], name="att", columns=columns)
+    seen = np.flatnonzero(np.isin(emoji.labels, [*split.train, *split.val]))
+    held_out = replace(split, held_out=seen[::4].tolist())
+    return replace(emoji, embeddings={"att": told}, splits={"standard": held_out})
+
+
+@pytest.fixture(scope="session")
+def page_files(page_emoji, tmp_path_factory):
+    """A model file of two maps, and the dataset folder."""
+    folder = tmp_path_factory.mktemp("page")
+    X, y = page_emoji.training()
+    model = LatEm(page_emoji.embeddings["att"], n_maps=2, n_epochs=5, random_state=0).fit(X, y)
+    calibrate_answers(model, X, y, cv=list(page_emoji.split().val))
+    model.save(folder / "maps.safetensors")
+    return folder / "maps.safetensors", write_folder(page_emoji, folder / "emoji")
+
+
+@pytest.fixture(scope="session")
+def page_address(page_files):
+    """Address of a server of these."""
+    pytest.importorskip("fastapi")
+    running = LiveServer(serve_command(*page_files, "--port", 0, "--no-browser"))
+    yield running.address
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A browser with a camera that shows a test picture."""
+    with chromium(*CAMERA) as found:
+        yield found
+
+
+@pytest.fixture
+def go(browser, page_address):
+    """Opens a view of the page in a session of its own; afterwards no error may have shown."""
+    visits = []
+
+    def opened(view="", at=page_address, **options):
+        visits.append(visit(browser, at, view, **options))
+        return visits[-1].__enter__()
+
+    yield opened
+    for each in visits:
+        each.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="session")
+def album(tmp_path_factory):
+    """Folder of eleven pieces of photos, and a file that is none."""
+    from PIL import Image
+
+    folder = tmp_path_factory.mktemp("album")
+    for number in range(11):
+        with Image.open(PHOTOS / ("china.jpg", "flower.jpg")[number % 2]) as photo:
+            photo.crop((20 * number, 0, 20 * number + 240, 240)).save(folder / f"p{number:02}.jpg")
+    (folder / "broken.jpg").write_text("not a picture")
+    return folder

@@ -4,26 +4,11 @@ from pathlib import Path
 
 import pytest
 from helpers import PHOTOS
-from visits import SCHEMES, WIDTHS, chromium, few_emoji, quick_model, serving, visit
+from visits import SCHEMES, WIDTHS
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 VIEWS = ("picture", "invent", "album", "scores")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def address(browser):
-    from latem.server.shelf import Source
-
-    dataset = few_emoji()
-    with serving({"emoji": quick_model(dataset)}, Source(dataset)) as found:
-        yield found
 
 
 def settle(page, view):
@@ -58,34 +43,34 @@ def violations(page):
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_axe_finds_nothing_and_nothing_sticks_out(browser, address, view, width, scheme):
-    with visit(browser, address, view, width=width, scheme=scheme) as page:
-        settle(page, view)
-        assert violations(page) == []
-        assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
+def test_axe_finds_nothing_and_nothing_sticks_out(go, view, width, scheme):
+    page = go(view, width=width, scheme=scheme)
+    settle(page, view)
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_axe_finds_nothing_in_dialogs_and_lists(browser, address, scheme):
-    with visit(browser, address, "picture", scheme=scheme) as page:
-        page.get_by_role("radio", name="My list").check()
-        page.get_by_role("combobox", name="Add a class").click()
-        page.get_by_role("option").first.wait_for()
-        page.keyboard.press("ArrowDown")
-        assert violations(page) == []
-        page.keyboard.press("Escape")
-        page.get_by_role("button", name="From the dataset").click()
-        page.locator("dialog .card").first.wait_for()
-        assert violations(page) == []
+def test_axe_finds_nothing_in_dialogs_and_lists(go, scheme):
+    page = go("picture", scheme=scheme)
+    page.get_by_role("radio", name="My list").check()
+    page.get_by_role("combobox", name="Add a class").click()
+    page.get_by_role("option").first.wait_for()
+    page.keyboard.press("ArrowDown")
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="From the dataset").click()
+    page.locator("dialog .card").first.wait_for()
+    assert violations(page) == []
 
 
-def test_targets_are_large_enough_for_fingers(browser, address):
-    with visit(browser, address, "picture", width=390, has_touch=True, is_mobile=True) as page:
-        settle(page, "picture")
-        buttons = page.locator("main button:visible, .tabs a:visible").all()
-        heights = {each.inner_text(): each.bounding_box()["height"] for each in buttons}
-        assert len(heights) > 8
-        assert {name: height for name, height in heights.items() if height < 43.9} == {}
+def test_targets_are_large_enough_for_fingers(go):
+    page = go("picture", width=390, has_touch=True, is_mobile=True)
+    settle(page, "picture")
+    buttons = page.locator("main button:visible, .tabs a:visible").all()
+    heights = {each.inner_text(): each.bounding_box()["height"] for each in buttons}
+    assert len(heights) > 8
+    assert {name: height for name, height in heights.items() if height < 43.9} == {}
 
 
 def focus(page):
@@ -104,49 +89,49 @@ def tab_to(page, wanted):
     raise AssertionError(f"Tab does not reach {wanted!r}")
 
 
-def test_a_class_is_invented_by_the_keyboard_alone(browser, address):
-    with visit(browser, address) as page:
-        page.keyboard.press("Tab")
-        assert focus(page) == "Skip to the content"
-        tab_to(page, "Invent a class")
-        page.keyboard.press("Enter")
-        page.get_by_role("heading", name="Invent a class").wait_for()
-        assert focus(page) == "Invent a class"
-        page.locator(".trait").first.wait_for()
-        tab_to(page, "Start from")
-        page.keyboard.press("ArrowDown")
-        page.keyboard.press("ArrowDown")
-        chosen = page.locator("[role=option][aria-selected=true] span").last.inner_text()
-        page.keyboard.press("Enter")
-        page.locator(".described").get_by_text(chosen).wait_for()
-        assert page.get_by_role("combobox", name="Start from").input_value() == chosen
-        tab_to(page, "Search traits")
-        page.keyboard.type("animal")
-        slider = page.locator(".traits input[type=range]").first
-        page.locator(".traits .hint").wait_for()
-        page.keyboard.press("Tab")
-        assert slider.evaluate("each => each === document.activeElement")
-        page.keyboard.press("End" if slider.input_value() == "0" else "Home")
-        page.locator(".described").get_by_text("but").wait_for()
-        tab_to(page, "Keep it under a name")
-        page.keyboard.type("typed thing")
-        page.keyboard.press("Enter")
-        page.get_by_text("Kept Typed thing").wait_for()
-        tab_to(page, "Try a picture with it")
-        page.keyboard.press("Enter")
-        page.get_by_role("heading", name="Try a picture").wait_for()
-        tab_to(page, "Surprise me")
-        page.keyboard.press("Enter")
-        page.locator(".pulls").wait_for()
-        third = page.locator(".ranking button").nth(2)
-        tab_to(page, third.text_content())
-        page.keyboard.press("Space")
-        page.wait_for_function("document.querySelectorAll('.rank')[2].ariaPressed === 'true'")
+def test_a_class_is_invented_by_the_keyboard_alone(go):
+    page = go()
+    page.keyboard.press("Tab")
+    assert focus(page) == "Skip to the content"
+    tab_to(page, "Invent a class")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Invent a class").wait_for()
+    assert focus(page) == "Invent a class"
+    page.locator(".trait").first.wait_for()
+    tab_to(page, "Start from")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    chosen = page.locator("[role=option][aria-selected=true] span").last.inner_text()
+    page.keyboard.press("Enter")
+    page.locator(".described").get_by_text(chosen).wait_for()
+    assert page.get_by_role("combobox", name="Start from").input_value() == chosen
+    tab_to(page, "Search traits")
+    page.keyboard.type("animal")
+    slider = page.locator(".traits input[type=range]").first
+    page.locator(".traits .hint").wait_for()
+    page.keyboard.press("Tab")
+    assert slider.evaluate("each => each === document.activeElement")
+    page.keyboard.press("End" if slider.input_value() == "0" else "Home")
+    page.locator(".described").get_by_text("but").wait_for()
+    tab_to(page, "Keep it under a name")
+    page.keyboard.type("typed thing")
+    page.keyboard.press("Enter")
+    page.get_by_text("Kept Typed thing").wait_for()
+    tab_to(page, "Try a picture with it")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Try a picture").wait_for()
+    tab_to(page, "Surprise me")
+    page.keyboard.press("Enter")
+    page.locator(".pulls").wait_for()
+    third = page.locator(".ranking button").nth(2)
+    tab_to(page, third.text_content())
+    page.keyboard.press("Space")
+    page.wait_for_function("document.querySelectorAll('.rank')[2].ariaPressed === 'true'")
 
 
-def test_answers_are_told_to_those_who_listen(browser, address):
-    with visit(browser, address, "picture") as page:
-        page.get_by_role("button", name="Surprise me").click()
-        page.locator(".ranking").wait_for()
-        name = page.locator(".verdict strong").inner_text()
-        assert name in page.locator("#live").inner_text()
+def test_answers_are_told_to_those_who_listen(go):
+    page = go("picture")
+    page.get_by_role("button", name="Surprise me").click()
+    page.locator(".ranking").wait_for()
+    name = page.locator(".verdict strong").inner_text()
+    assert name in page.locator("#live").inner_text()

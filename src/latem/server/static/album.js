@@ -6,7 +6,7 @@ import {
 import { address, post, remove } from "./api.js";
 import { albumCard } from "./album_card.js";
 import { candidates } from "./candidates.js";
-import { dropZone, isPicture } from "./files.js";
+import { dropZone, inOrder, isPicture } from "./files.js";
 import { model, state } from "./state.js";
 import { upload } from "./upload.js";
 import { doubtOf, verdictWords } from "./verdicts.js";
@@ -92,7 +92,7 @@ export function create(root) {
 
   async function add(chosen) {
     if (uploading) return;
-    const pictures = chosen.filter(isPicture);
+    const pictures = inOrder(chosen.filter(isPicture));
     if (!pictures.length) {
       showProblem(box, new Error("There is no picture among these files; JPEG, PNG and WebP can be read."));
       return;
@@ -148,7 +148,9 @@ export function create(root) {
     list.setAttribute("aria-busy", "true");
     summary.textContent = "Naming …";
     try {
-      const asked = { classes: which.value, together, labels, top: 5 };
+      const kept = Object.fromEntries(Object.entries(labels).filter(([, given]) => which.includes(given)));
+      const left = Object.keys(labels).length - Object.keys(kept).length;
+      const asked = { classes: which.value, together, labels: kept, top: 5 };
       const result = await post(`api/albums/${album}/names`, asked, requests.next());
       for (const answer of result.answers) {
         const item = items.get(answer.number);
@@ -156,7 +158,8 @@ export function create(root) {
       }
       showProblem(box, null);
       const changed = together ? ` Together, ${counted(result.n_changed, "name")} came out otherwise than alone.` : "";
-      summary.textContent = `${counted(items.size, "picture")} named ${result.among}.${changed}`;
+      const outside = left ? ` ${counted(left, "name")} given by hand ${left === 1 ? "is" : "are"} not among these classes.` : "";
+      summary.textContent = `${counted(items.size, "picture")} named ${result.among}.${changed}${outside}`;
       draw();
     } catch (error) {
       if (error.name !== "AbortError") summary.textContent = "";
@@ -165,9 +168,13 @@ export function create(root) {
     list.setAttribute("aria-busy", "false");
   }
 
-  function correct(item, name_) {
-    if (name_ === null) delete labels[item.number];
-    else labels[item.number] = name_;
+  /** A name given by hand; a class that was no candidate becomes one. */
+  function correct(item, given) {
+    if (given === null) delete labels[item.number];
+    else {
+      labels[item.number] = given;
+      if (!which.includes(given)) which.value = [which.value].flat().concat(given);
+    }
     name();
   }
 

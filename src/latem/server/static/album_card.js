@@ -44,7 +44,8 @@ export function albumCard(item, correct) {
     const { answer } = item;
     const words = verdictWords(answer);
     const byHand = answer.mode === "by hand";
-    const other = answer.mode === "transductive" && answer.alone && answer.alone !== answer.answer;
+    const now = answer.answer ?? answer.classes?.[0]?.class;
+    const other = answer.mode === "transductive" && answer.alone && answer.alone !== now;
     element.className = `card ${byHand ? "hand" : words.tone}`;
     body.replaceChildren(
       h("span", { class: "card-name" },

@@ -73,9 +73,9 @@ export function capital(text) {
   return text ? text[0].toUpperCase() + text.slice(1) : text;
 }
 
-/** A name out of a table as people write it: "has_bill_shape" is "has bill shape". */
-export function spaced(name) {
-  return String(name).replaceAll("_", " ").trim();
+/** Names of a table as people write them: "has_bill::cone_like" is "has bill: cone like". */
+export function spaced(text) {
+  return String(text).replaceAll("::", ": ").replaceAll("_", " ").trim();
 }
 
 /** Say something to people who listen to the page. */

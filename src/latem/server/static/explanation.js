@@ -8,9 +8,9 @@ import { remember } from "./state.js";
 
 function mapsText(why) {
   if (!(why.n_maps > 1)) return "";
-  const first = `Of the model's ${why.n_maps} maps, map ${why.map + 1} fired for ${why.labels.named}`;
+  const first = `Of the model's maps, 0 to ${why.n_maps - 1}, map ${why.map} fired for ${why.labels.named}`;
   if (why.map === why.runner_up_map) return `${first} and for ${why.labels.runner_up}.`;
-  return `${first}, map ${why.runner_up_map + 1} for ${why.labels.runner_up}.`;
+  return `${first}, map ${why.runner_up_map} for ${why.labels.runner_up}.`;
 }
 
 function draw(why) {
@@ -26,7 +26,7 @@ function draw(why) {
       h("span", { class: "side-for" }, `for ${named} →`),
     ),
     pulls(why.families, why.rest, why.lead),
-    why.text ? h("details", { class: "words" }, h("summary", {}, "In words"), h("p", {}, why.text)) : null,
+    why.text ? h("details", { class: "words" }, h("summary", {}, "In words"), h("pre", {}, why.text)) : null,
   ];
 }
 

@@ -7,6 +7,12 @@ export function isPicture(file) {
   return file.type ? file.type.startsWith("image/") : ENDINGS.test(file.name);
 }
 
+/** Files by their paths, numbers in them counted: folders come in any order. */
+export function inOrder(files) {
+  const path = (file) => file.webkitRelativePath || file.name;
+  return [...files].sort((one, other) => path(one).localeCompare(path(other), "en", { numeric: true }));
+}
+
 function size(bytes) {
   return bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.ceil(bytes / 1e3)} kB`;
 }

@@ -1,6 +1,6 @@
 // The gallery: what the model takes for each class, each trait and each of its maps.
 
-import { h, latest, percent, problemBox, segmented, showProblem } from "./dom.js";
+import { h, latest, percent, problemBox, segmented, showProblem, spaced } from "./dom.js";
 import { get } from "./api.js";
 import { bar } from "./bars.js";
 import { grid, imageLink } from "./cards.js";
@@ -13,17 +13,17 @@ function caption(image) {
   const lines = [];
   if (image.fits === false) lines.push(h("span", { class: "line no" }, `named ${image.named_label ?? image.named}`));
   else if (image.fits) lines.push(h("span", { class: "line yes" }, "named right"));
-  if (image.note) lines.push(h("span", { class: "line" }, image.note));
+  if (image.note) lines.push(h("span", { class: "line" }, spaced(image.note)));
   return lines;
 }
 
 function groupPart(group) {
   return h(
     "section", { class: "gallery-group" },
-    h("h3", {}, group.label || group.title),
+    h("h3", {}, spaced(group.label || group.title)),
     group.share === null || group.share === undefined ? null
       : h("p", { class: "usage" }, bar(group.share), h("span", {}, `fires for ${percent(group.share)} of pictures`)),
-    group.notes.map((note) => h("p", { class: "hint" }, note)),
+    group.notes.map((note) => h("p", { class: "hint" }, spaced(note))),
     grid(group.images.map((image) => imageLink(image, caption(image))), "grid eight"),
   );
 }

@@ -1,7 +1,7 @@
 // Invent a class: start from one that exists, move its traits, and see which pictures fit.
 
 import {
-  announce, button, capital, counted, debounce, h, latest, problemBox, segmented, short, showProblem,
+  announce, button, capital, counted, debounce, h, latest, problemBox, segmented, short, showProblem, spaced,
 } from "./dom.js";
 import { get, post } from "./api.js";
 import { bar } from "./bars.js";
@@ -186,7 +186,7 @@ export function create(root) {
       const found = await post("api/retrieve", { ...what, among, k: PICTURES }, requests.next());
       showProblem(box, null);
       remember(found.images);
-      described.textContent = capital(found.described);
+      described.textContent = capital(spaced(found.described));
       const shown = `${found.images.length} best of ${counted(found.n, "picture")}`;
       status.textContent = `${shown}, ${Math.max(1, Math.round(performance.now() - begun))} ms`;
       paint(found.images);

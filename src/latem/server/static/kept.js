@@ -36,8 +36,8 @@ export function keptClasses({ describe }) {
       const made = await post("api/classes", asked);
       showProblem(box, null);
       name.value = "";
-      said.textContent = `Kept ${capital(made.label)}${made.written ? ", and wrote it to disk" : ""}.`;
       await loadClasses();
+      said.textContent = `Kept ${capital(made.label)}${made.written ? ", and wrote it to disk" : ""}.`;
     } catch (error) {
       showProblem(box, error);
       name.focus();

@@ -22,8 +22,8 @@ export function picker({ onPick }) {
   const which = segmented({
     legend: "Pictures of", value: among,
     options: [
-      { value: "unseen", label: "Unseen classes" },
-      { value: "seen", label: "Seen classes" },
+      { value: "unseen", label: "Unseen" },
+      { value: "seen", label: "Seen" },
       { value: "all", label: "All" },
     ],
     onChange: (value) => { among = value; name = null; filter.value = ""; load(0); },

@@ -132,7 +132,7 @@ export function create(root) {
     url = URL.createObjectURL(file);
     if (location.hash.includes("row=")) history.pushState(null, "", "#/picture");
     showPreview();
-    run();
+    run().then(showAnswer);
   }
 
   function goTo(next) {
@@ -146,9 +146,16 @@ export function create(root) {
       file = null;
       showPreview();
       await run();
+      showAnswer();
     } catch (error) {
       showProblem(box, error);
     }
+  }
+
+  /** In a narrow window the answer stands below the picture, perhaps out of sight. */
+  function showAnswer() {
+    const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (!answer.hidden) verdict.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
   }
 
   async function surprise() {
