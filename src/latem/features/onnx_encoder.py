@@ -151,6 +151,7 @@ class OnnxEncoder(Encoder):
         self._dtype = _TYPES[first.type]
         self._channels_first = shape[1] == 3
         self._length = shape[0] if isinstance(shape[0], int) else 1
+        self._fixed_length = isinstance(shape[0], int)
         sides = {x for x in (shape[2:] if self._channels_first else shape[1:3]) if type(x) is int}
         if len(sides) > 1:
             raise FileFormatError(f"{self.path} takes pictures of {shape}; they must be square.")
@@ -178,6 +179,17 @@ class OnnxEncoder(Encoder):
 
     def encode_batch(self, batch: np.ndarray) -> np.ndarray:  # noqa: D102 - as in Encoder
         return self._run(batch).astype(np.float32, copy=False)
+
+    def picture_graph(self) -> bytes:  # noqa: D102 - as in Encoder
+        from latem.features.picture_graph import PicturePorts, picture_graph
+
+        ports = PicturePorts(
+            self._input, np.dtype(self._dtype), self._channels_first, self._fixed_length, self.output
+        )
+        try:
+            return picture_graph(self.path, ports, self.preprocessing, self.n_features)
+        except ImportError:
+            raise ImportError(f"This encoder needs onnx to be written down: {INSTALL}.") from None
 
     def _run(self, batch: np.ndarray) -> np.ndarray:
         numbers = batch if self._dtype == np.uint8 else self.preprocessing.normalise(batch)
