@@ -80,7 +80,7 @@ class OnnxExport:
                 f"Checked with onnxruntime on random images: scores differ from the model's by at "
                 f"most {self.difference:.1e} of the largest."
             )
-        return [*lines, *self.notes]
+        return lines
 
 
 def export_onnx(
