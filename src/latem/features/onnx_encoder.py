@@ -183,8 +183,14 @@ class OnnxEncoder(Encoder):
     def picture_graph(self) -> bytes:  # noqa: D102 - as in Encoder
         from latem.features.picture_graph import PicturePorts, picture_graph
 
+        side = self.preprocessing.size
         ports = PicturePorts(
-            self._input, np.dtype(self._dtype), self._channels_first, self._fixed_length, self.output
+            taken=self._input,
+            dtype=np.dtype(self._dtype),
+            channels_first=self._channels_first,
+            fixed=self._fixed_length,
+            given=self.output,
+            averaged=self._outputs(np.zeros((1, side, side, 3), np.uint8)).ndim == 4,
         )
         try:
             return picture_graph(self.path, ports, self.preprocessing, self.n_features)
@@ -192,6 +198,11 @@ class OnnxEncoder(Encoder):
             raise ImportError(f"This encoder needs onnx to be written down: {INSTALL}.") from None
 
     def _run(self, batch: np.ndarray) -> np.ndarray:
+        vectors = self._outputs(batch)
+        return vectors.mean(axis=(2, 3)) if vectors.ndim == 4 else vectors
+
+    def _outputs(self, batch: np.ndarray) -> np.ndarray:
+        """What the file itself makes of prepared pictures."""
         numbers = batch if self._dtype == np.uint8 else self.preprocessing.normalise(batch)
         if self._channels_first:
             numbers = numbers.transpose(0, 3, 1, 2)
@@ -202,5 +213,4 @@ class OnnxEncoder(Encoder):
             numbers = np.concatenate([numbers, blanks])
         pieces = [numbers[i : i + length] for i in range(0, len(numbers), length)]
         made = run_pieces(self._session, (self._input, self.output), pieces, self.n_threads)
-        vectors = np.concatenate(made)[:n]
-        return vectors.mean(axis=(2, 3)) if vectors.ndim == 4 else vectors
+        return np.concatenate(made)[:n]

@@ -14,7 +14,7 @@ import numpy as np
 from latem.features.encoder import Preprocessing
 
 _AXES_ARE_INPUTS = 18  # opset from which ReduceMean takes axes as an input
-_OWN = "latem/"  # before the names of what is added
+_FILE, _OWN = "file/", "latem/"  # before the names of what is in the file, and what is added
 
 
 class PicturePorts(NamedTuple):
@@ -32,6 +32,8 @@ class PicturePorts(NamedTuple):
         Whether the file fixes how many pictures a run takes.
     given : str
         Name of its output.
+    averaged : bool
+        Whether the output has height and width, which are averaged.
     """
 
     taken: str
@@ -39,6 +41,7 @@ class PicturePorts(NamedTuple):
     channels_first: bool
     fixed: bool
     given: str
+    averaged: bool
 
 
 def picture_graph(path: Path, ports: PicturePorts, how: Preprocessing, n_features: int) -> bytes:
@@ -64,7 +67,7 @@ def picture_graph(path: Path, ports: PicturePorts, how: Preprocessing, n_feature
             f"{path} fixes how many pictures a run takes, so it cannot be part of a graph that "
             f"takes any number; export the network again with a batch of variable length."
         )
-    model = onnx.load(str(path))
+    model = onnx.compose.add_prefix(onnx.load(str(path)), _FILE)
     graph = model.graph
     before: list[Any] = []
     constants: list[Any] = []
@@ -88,7 +91,7 @@ def picture_graph(path: Path, ports: PicturePorts, how: Preprocessing, n_feature
             x = node("Cast", x, to=TensorProto.FLOAT16)
     if ports.channels_first:
         x = node("Transpose", x, perm=[0, 3, 1, 2])
-    before.append(helper.make_node("Identity", [x], [ports.taken]))
+    before.append(helper.make_node("Identity", [x], [_FILE + ports.taken]))
     after = _features(model, ports, constant)
     nodes = [*before, *graph.node, *after]
     del graph.node[:]
@@ -111,10 +114,9 @@ def _features(model: Any, ports: PicturePorts, constant: Any) -> list[Any]:
     """Nodes from the file's output to features: the mean over height and width, if it has them."""
     from onnx import TensorProto, helper
 
-    (out,) = [one for one in model.graph.output if one.name == ports.given]
-    last = ports.given
+    last = _FILE + ports.given
     nodes = []
-    if len(out.type.tensor_type.shape.dim) == 4:
+    if ports.averaged:
         opset = next(one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))
         inputs, options = [last], {"axes": [2, 3]}
         if opset >= _AXES_ARE_INPUTS:
