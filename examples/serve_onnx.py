@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-import onnxruntime  # noqa: E402
+import onnxruntime
 
 onnxruntime.set_default_logger_severity(3)  # inputs with defaults are no reason to warn
 session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])

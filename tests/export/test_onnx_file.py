@@ -66,7 +66,9 @@ def test_answers_are_those_of_the_model(model, images, file):
     plain = run(file, features=images, seen_penalty=np.zeros(1, np.float32))
     assert (plain["best"] != found["best"]).any()  # the penalty decides some of them
     np.testing.assert_array_equal(plain["scores"], found["scores"])
-    np.testing.assert_allclose(plain["probabilities"], model.predict_proba(images, "all"), atol=1e-5)
+    np.testing.assert_allclose(
+        plain["probabilities"], model.predict_proba(images, "all"), atol=1e-5
+    )
 
 
 def test_a_penalty_only_where_seen_and_unseen_are_mixed(model, images, tmp_path):

@@ -143,7 +143,8 @@ def write_file(
     if len(text) > LARGEST_HEADER // 2:  # which holds it as a text in a text, and all arrays' names
         raise ValueError(
             f"{path}: the names and parameters of this {kind} take {len(text):,} characters, and "
-            f"at most {LARGEST_HEADER // 2:,} can be stored; give classes and columns shorter names."
+            f"at most {LARGEST_HEADER // 2:,} can be stored; give classes and columns shorter "
+            f"names."
         )
     arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     with atomic_path(path) as temporary:

@@ -1,7 +1,7 @@
 """An ONNX graph in the making, written like NumPy.
 
-A `Value` stands for an array that the graph will compute: ``(X - mean) @ components`` adds two nodes
-and gives the value of the second. So the formula of a model reads here as it does in the model.
+A `Value` stands for an array that the graph will compute: ``(X - mean) @ components`` adds two
+nodes and gives the value of the second. So the formula of a model reads here as it does in the model.
 Operators that changed between opsets are written in the form of the graph's own.
 """
 
@@ -62,7 +62,7 @@ class Graph:
     def constant(self, array: Any, dtype: Any) -> Value:
         """A value that is part of the graph; equal ones are kept once."""
         numbers = np.array(array, dtype=dtype, order="C")
-        key = (numbers.dtype.str, numbers.shape, hashlib.sha256(numbers).digest())
+        key = (numbers.dtype.str, numbers.shape, hashlib.sha256(numbers.tobytes()).digest())
         if key not in self._known:
             name = f"c{len(self.constants)}"
             self.constants.append(self.onnx.numpy_helper.from_array(numbers, name))
@@ -70,7 +70,7 @@ class Graph:
         return self._known[key]
 
     def node(self, kind: str, *inputs: Value, dtype: Any = None, **attributes: Any) -> Value:
-        """What an operator makes of some values; of the first one's type unless `dtype` is given."""
+        """What an operator makes of some values; of the first one's type, or of `dtype`."""
         name = f"v{len(self.nodes)}"
         given = [value.name for value in inputs]
         self.nodes.append(self.onnx.helper.make_node(kind, given, [name], **attributes))

@@ -277,9 +277,7 @@ def _as_model(graph: Graph, about: dict[str, Any]) -> Any:
     )
     opsets = [helper.make_opsetid("", graph.opset)]
     version = max(_OLDEST_IR, helper.find_min_ir_version_for(opsets, ignore_unknown=True))
-    model = helper.make_model(
-        made, opset_imports=opsets, ir_version=version, producer_name="latem"
-    )
+    model = helper.make_model(made, opset_imports=opsets, ir_version=version, producer_name="latem")
     helper.set_model_props(model, {KEY: json.dumps(about, ensure_ascii=False, allow_nan=False)})
     return model
 

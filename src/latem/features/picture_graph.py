@@ -118,7 +118,8 @@ def _features(model: Any, ports: PicturePorts, constant: Any) -> list[Any]:
     nodes = []
     if ports.averaged:
         opset = next(one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))
-        inputs, options = [last], {"axes": [2, 3]}
+        options: dict[str, Any] = {"axes": [2, 3]}
+        inputs = [last]
         if opset >= _AXES_ARE_INPUTS:
             inputs, options = [last, constant("axes", np.array([2, 3], np.int64))], {}
         last = f"{_OWN}mean_over_pictures"

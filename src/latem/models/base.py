@@ -243,7 +243,7 @@ class ZeroShotClassifier(
         storage.write_file(Path(path), "model", *self.pack())
 
     def pack_knowledge(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """What a model knows besides what it learned, for its file: encoder, calibration, record."""
+        """What a model knows besides what it learned, for its file."""
         known: dict[str, Any] = {}
         if self.encoder_ is not None:
             known["encoder"] = dict(self.encoder_)

@@ -1,7 +1,7 @@
 """`read_info`: what a model file holds, told by its header alone.
 
-A model file begins with its description: what kind of model it is, which classes it knows, how it was
-trained. Reading that takes a few milliseconds however large the arrays behind it are. What `load`
+A model file begins with its description: what kind of model it is, which classes it knows, how it
+was trained. Reading that takes a few milliseconds however large the arrays behind it are. What `load`
 refuses for its description is refused here, in the same words; the arrays are not looked at.
 """
 

@@ -1,7 +1,7 @@
 """How good a model was when it was trained: a small record that travels with it.
 
-`latem.train` and `latem train` measure a model anyway; the record keeps what they found, so that the
-file can tell. A further fit drops it, because it belongs to another model then.
+`latem.train` and `latem train` measure a model anyway; the record keeps what they found, so that
+the file can tell. A further fit drops it, because it belongs to another model then.
 """
 
 from __future__ import annotations

@@ -254,9 +254,7 @@ def train_model(
         unseen_score=None if unseen["unseen_score"] is None else float(unseen["unseen_score"]),
         n_unseen=unseen["n_unseen"],
     )
-    return Trained(
-        model, chosen, score, notes=notes, chosen_words=words, answers=answers, **unseen
-    )
+    return Trained(model, chosen, score, notes=notes, chosen_words=words, answers=answers, **unseen)
 
 
 def check_kind(kind: str, preset: str | None) -> None:
