@@ -4,6 +4,7 @@ import json
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from export_runs import about, gap, onnx, open_session, run
 from helpers import command, left_over
@@ -95,6 +96,21 @@ def test_other_classes_with_flags_and_a_penalty_of_their_own(model, images, tmp_
     np.testing.assert_allclose(found["probabilities"], sure, atol=1e-5)
 
 
+def test_fixed_classes(model, images, file, tmp_path):
+    model.save(tmp_path / "m.safetensors")
+    out = tmp_path / "m.onnx"
+    done = command(
+        "export", tmp_path / "m.safetensors", "--onnx", out, "--classes", "all", "--fixed-classes"
+    )
+    assert done.exit_code == 0, done.output
+    found, expected = run(out, features=images), run(file, features=images)
+    for name in ("scores", "probabilities"):
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-6)
+    np.testing.assert_array_equal(found["best"], expected["best"])
+    given = [one.name for one in open_session(out).get_overridable_initializers()]
+    assert given == ["seen", "seen_penalty"]
+
+
 @pytest.mark.parametrize("n", [0, 1, 7])
 def test_any_number_of_images(model, images, file, n):
     found = run(file, features=images[:n])
@@ -163,6 +179,23 @@ def test_two_seen_classes_have_a_score_each(tmp_path):
     model = latem.ESZSL().fit(X, y)
     export_onnx(model, tmp_path / "m.onnx", classes="seen")
     assert gap(run(tmp_path / "m.onnx", features=X)["scores"], model.class_scores(X, "seen")) < 1e-5
+
+
+def test_features_with_names(world, images, tmp_path):
+    X, y = world.training()
+    frame = pd.DataFrame(np.asarray(X), columns=[f"f{i}" for i in range(32)])
+    model = latem.ESZSL(world.embeddings["att"])
+    for one in (model, latem.LateFusion([("a", model)])):
+        export_onnx(one.fit(frame, y), tmp_path / "m.onnx")
+        assert about(tmp_path / "m.onnx")["feature_names"] == list(frame.columns)
+
+
+def test_the_file_says_nothing_of_the_machine(world, tmp_path):
+    model = latem.ESZSL(world.embeddings["att"]).fit(*world.training())
+    model.encoder_ = {"name": "onnx", "weights": str(tmp_path / "net.onnx"), "digest": "x"}
+    export_onnx(model, tmp_path / "m.onnx")
+    assert about(tmp_path / "m.onnx")["encoder"] == {**model.encoder_, "weights": "net.onnx"}
+    assert str(tmp_path).encode() not in (tmp_path / "m.onnx").read_bytes()
 
 
 def test_what_was_never_calibrated_is_noted(world, images, tmp_path):

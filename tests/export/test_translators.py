@@ -248,6 +248,7 @@ REAL = [
     ("GFZSL", {}),
     ("CCA", {}),
     ("SynC", {}),
+    ("Committee", {"random_state": 0}),
 ]
 
 

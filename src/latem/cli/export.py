@@ -22,6 +22,13 @@ def export(
             "--pictures", help="Begin with pixels: put the model's encoder into the file, too."
         ),
     ] = False,
+    fixed_classes: Annotated[
+        bool,
+        typer.Option(
+            "--fixed-classes",
+            help="Take no other classes later; quicker for single images.",
+        ),
+    ] = False,
     opset: Annotated[int, typer.Option(help="Version of ONNX's operators, from 13.")] = 17,
     check: Annotated[
         bool,
@@ -33,7 +40,8 @@ def export(
 ) -> None:
     """Write a trained model as an ONNX file, which programs without latem can run.
 
-    The classes are a default: whoever runs the file can give other descriptions.
+    The classes are a default: whoever runs the file can give other descriptions, unless it is
+    written with --fixed-classes.
     """
     with failures(NOTHING_WRITTEN):
         from latem.export import export_onnx
@@ -46,6 +54,7 @@ def export(
             classes=candidates(classes, fitted),
             opset=opset,
             pictures=pictures,
+            open_classes=not fixed_classes,
             check=check,
             encoder_options=None if weights is None else {"weights": weights},
         )

@@ -1,8 +1,8 @@
 """An ONNX graph in the making, written like NumPy.
 
 A `Value` stands for an array that the graph will compute: ``(X - mean) @ components`` adds two
-nodes and gives the value of the second. So the formula of a model reads here as it does in the model.
-Operators that changed between opsets are written in the form of the graph's own.
+nodes and gives the value of the second. So the formula of a model reads here as it does in the
+model. Operators that changed between opsets are written in the form of the graph's own.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from latem.core import storage
 from latem.core.messages import first_few
@@ -90,6 +91,7 @@ def export_onnx(
     classes: Any = "unseen",
     opset: int = OPSET,
     pictures: bool = False,
+    open_classes: bool = True,
     check: bool = True,
     encoder_options: Mapping[str, Any] | None = None,
 ) -> OnnxExport:
@@ -107,6 +109,10 @@ def export_onnx(
     pictures : bool
         Whether the graph begins with pixels: the model's encoder is put before it. It must be one
         that is an ONNX graph itself, efficientnet-lite0 or an ONNX file.
+    open_classes : bool
+        Whether the class table is an input, so that whoever runs the file can give other classes.
+        If not, runtimes compute the class side once, when they open the file, which makes single
+        images quicker. A `LateFusion` has fixed classes always.
     check : bool
         Whether to run the graph on random images, if onnxruntime is installed, and to write
         nothing if its scores are not the model's.
@@ -120,7 +126,7 @@ def export_onnx(
     Notes
     -----
     Inputs: `features` (n, n_features) float32, or `pictures` (n, size, size, 3) uint8; and, each
-    with a default, `class_table` (C, n_dimensions) float32 (not for `LateFusion`), `seen` (C or 1)
+    with a default, `class_table` (C, n_dimensions) float32 (of open classes), `seen` (C or 1)
     bool, `seen_penalty` (1) float32. Outputs: `scores` (n, C), as `decision_function` gives them;
     `probabilities` (n, C) and `best` (n), by scores less the penalty on seen classes, as `answer`
     has them; `best_map` (n, C) of a model with several maps.
@@ -147,7 +153,8 @@ def export_onnx(
     storage.check_target(path)
     classes = model.settled(classes)
     encoder = _encoder(model, encoder_options) if pictures else None
-    graph, about = _build(model, classes, opset)
+    several = isinstance(inner_model(model), LateFusion)
+    graph, about = _build(model, classes, opset, open_classes=open_classes and not several)
     made = _as_model(graph, about | _about_pictures(encoder))
     if encoder is not None:
         made = with_encoder(made, encoder, opset)
@@ -168,27 +175,28 @@ def export_onnx(
     )
 
 
-def _build(model: Any, classes: Any, opset: int) -> tuple[Graph, dict[str, Any]]:
+def _build(
+    model: Any, classes: Any, opset: int, *, open_classes: bool
+) -> tuple[Graph, dict[str, Any]]:
     """The graph from features on, and what the file says about itself."""
     graph = Graph(opset)
     names = model.candidate_names(classes)
     seen = np.isin(names, model.classes_)
     mixed = bool(seen.any() and not seen.all())
     features = graph.input("features", np.float32, ["n", model.n_features_in_])
-    several = isinstance(inner_model(model), LateFusion)
-    asked = names.tolist() if several else classes
+    asked = names.tolist() if isinstance(inner_model(model), LateFusion) else classes
     tables = [one.class_view_.candidates(asked).table for one in tables_of(model)]
     arrays = [_single(table) for table in tables]
-    if several:
-        values = [graph.constant(array, np.float32) for array in arrays]
-    else:
+    if open_classes:
         shape: list[int | str] = ["C", arrays[0].shape[1]]
         values = [graph.optional_input("class_table", arrays[0], shape)]
+    else:
+        values = [graph.constant(array, np.float32) for array in arrays]
     flags = graph.optional_input("seen", seen if mixed else seen[:1], ["S"])
     penalty = np.array([getattr(model, "seen_penalty_", 0.0) if mixed else 0.0], np.float32)
     taken = graph.optional_input("seen_penalty", penalty, [1])
     found = score_in_graph(model, features, [Classes(value, flags) for value in values])
-    columns: int | str = len(names) if several else "C"
+    columns: int | str = "C" if open_classes else len(names)
     _answer(graph, found.scores, flags, taken, getattr(model, "temperature_", 1.0), columns)
     if found.best_map is not None:
         graph.output("best_map", found.best_map, ["n", columns])
@@ -247,11 +255,23 @@ def _about(model: Any, names: np.ndarray, seen: np.ndarray, tables: list[Any]) -
             for one in tables
         ],
         "n_features": int(model.n_features_in_),
-        "encoder": None if model.encoder_ is None else dict(model.encoder_),
+        "feature_names": None if _feature_names(model) is None else list(_feature_names(model)),
+        "encoder": None if model.encoder_ is None else _without_folders(model.encoder_),
         "calibration": known,
         "training_digest": model.training_digest_,
         "versions": storage.library_versions() | {"onnx": onnx_module().__version__},
     }
+
+
+def _feature_names(model: Any) -> Any:
+    """Names of the features, if the model was fitted to a DataFrame."""
+    return getattr(tables_of(model)[0], "feature_names_in_", None)
+
+
+def _without_folders(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Spec of an encoder that says nothing of the machine: a weight file by its name alone."""
+    weights = {"weights": Path(str(spec["weights"])).name} if "weights" in spec else {}
+    return {**spec, **weights}
 
 
 def _encoder(model: Any, options: Mapping[str, Any] | None) -> Any:
@@ -304,7 +324,9 @@ def _difference(model: Any, classes: Any, content: bytes, encoder: Any, opset: i
             f"another opset, such as {OPSET}, or check=False (--no-check)."
         ) from None
     (scores,) = session.run(["scores"], {name: given})
-    expected = model.class_scores(features, classes)
+    names = _feature_names(model)
+    named = features if names is None else pd.DataFrame(features, columns=names)
+    expected = model.class_scores(named, classes)
     if scores.shape != expected.shape:
         raise RuntimeError(f"The graph gave scores of shape {scores.shape}, not {expected.shape}.")
     largest = float(np.abs(expected).max()) or 1.0

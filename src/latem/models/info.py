@@ -1,8 +1,8 @@
 """`read_info`: what a model file holds, told by its header alone.
 
 A model file begins with its description: what kind of model it is, which classes it knows, how it
-was trained. Reading that takes a few milliseconds however large the arrays behind it are. What `load`
-refuses for its description is refused here, in the same words; the arrays are not looked at.
+was trained. Reading that takes a few milliseconds however large the arrays behind it are. What
+`load` refuses for its description is refused here, in the same words; the arrays are not looked at.
 """
 
 from __future__ import annotations
