@@ -31,6 +31,7 @@ test-order: $(READY) $(ENCODER)
 bench: $(READY)
 	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/answer.py
+	$(BIN)/python benchmarks/export.py
 	$(BIN)/python benchmarks/training_record.py
 	$(BIN)/python benchmarks/attributes.py
 	$(BIN)/python benchmarks/many_classes.py
