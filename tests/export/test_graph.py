@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from export_runs import newest_opset, onnx, open_session
+from export_runs import evaluated, newest_opset
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
@@ -47,19 +47,6 @@ CASES = {
         lambda x: np.where(x >= np.sort(x, axis=1)[:, [1]], x, 0),
     ),
 }
-
-
-def evaluated(graph, made, **given):
-    shape = ["a", "b"]
-    graph.output("y", made, shape[:1] if made.dtype == np.int64 else shape)
-    helper = onnx.helper
-    model = helper.make_model(
-        helper.make_graph(graph.nodes, "g", graph.inputs, graph.outputs, graph.constants),
-        opset_imports=[helper.make_opsetid("", graph.opset)],
-        ir_version=max(8, helper.find_min_ir_version_for([helper.make_opsetid("", graph.opset)])),
-    )
-    (found,) = open_session(model.SerializeToString()).run(["y"], given)
-    return found
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

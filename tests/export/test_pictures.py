@@ -8,7 +8,8 @@ import sys
 
 import numpy as np
 import pytest
-from export_runs import about, gap, newest_opset, onnx, run
+from export_runs import NETWORKS as KINDS
+from export_runs import about, gap, network, newest_opset, run
 from helpers import PHOTOS, REPOSITORY, command
 
 import latem
@@ -17,41 +18,6 @@ from latem.export.onnx_file import export_onnx
 
 EXAMPLE = REPOSITORY / "examples" / "serve_onnx.py"
 SCALE = {"mean": (0.5, 0.25, 0.0), "std": (0.5, 0.5, 0.25)}
-KINDS = {
-    "colours first": (("n", 3, 16, 16), "FLOAT", "flat"),
-    "colours last": (("n", 16, 16, 3), "FLOAT", "flat"),
-    "half precision": (("n", 3, 16, 16), "FLOAT16", "flat"),
-    "bytes": (("n", 16, 16, 3), "UINT8", "flat"),
-    "maps of features": (("n", 3, 16, 16), "FLOAT", "maps"),
-}
-
-
-def network(path, shape, kind, how, opset=13):
-    """A network whose features are means and maxima of the colours."""
-    helper, kinds = onnx.helper, onnx.TensorProto
-    x, nodes = "pictures", []
-    if kind != "FLOAT":
-        nodes.append(helper.make_node("Cast", [x], ["cast"], to=kinds.FLOAT))
-        x = "cast"
-    if shape[1] != 3:
-        nodes.append(helper.make_node("Transpose", [x], ["turned"], perm=[0, 3, 1, 2]))
-        x = "turned"
-    pool = ["GlobalAveragePool", "GlobalMaxPool"]
-    if how == "maps":
-        nodes.append(helper.make_node("Concat", [x, x], ["deep"], axis=1))
-    else:
-        nodes += [helper.make_node(one, [x], [one]) for one in pool]
-        nodes.append(helper.make_node("Concat", pool, ["deepest"], axis=1))
-        nodes.append(helper.make_node("Flatten", ["deepest"], ["deep"], axis=1))
-    graph = helper.make_graph(
-        nodes,
-        "tiny",
-        [helper.make_tensor_value_info("pictures", getattr(kinds, kind), shape)],
-        [helper.make_tensor_value_info("deep", kinds.FLOAT, None)],
-    )
-    opsets = [helper.make_opsetid("", opset)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
-    return path
 
 
 def photo_model(encoder):
