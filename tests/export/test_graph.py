@@ -89,3 +89,19 @@ def test_values_of_different_types_do_not_meet():
     with pytest.raises(AssertionError, match="float32 meets float64"):
         _ = x + x.astype(np.float64)
     assert x.astype(np.float32) is x
+
+
+def test_products_with_turned_matrices_in_double_precision_are_one_node():
+    """onnxruntime 1.17 joins Transpose and MatMul into a node that it has no double form of."""
+    for dtype, kinds in ((np.float32, ["Transpose", "MatMul"]), (np.float64, ["Einsum"])):
+        graph = g.Graph(17)
+        x = graph.input("x", dtype, ["n", 3])
+        made = x @ x.T
+        assert [node.op_type for node in graph.nodes] == kinds
+        found = evaluated(graph, made, x=X.astype(dtype))
+        np.testing.assert_allclose(found, X @ X.T, rtol=1e-5)
+    graph = g.Graph(17)
+    x = graph.input("x", np.float64, ["n", 3])
+    maps = np.arange(12.0).reshape(2, 3, 2)
+    found = evaluated(graph, (x @ maps) @ x.columns([0, 1]).T, x=X)
+    np.testing.assert_allclose(found, (X @ maps) @ X[:, :2].T, rtol=1e-12)

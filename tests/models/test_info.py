@@ -1,17 +1,23 @@
 """`read_info`: everything a model file says about itself, from its header."""
 
 import json
+import random
 import struct
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from helpers import REPOSITORY, read_meta, rewrite
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from model_suite import EVERY, make
+from safetensors.numpy import save_file
 
 import latem
 from latem import FileFormatError, make_latent_world, read_info
 from latem.core import storage
 from latem.models import info as room
+from latem.report.model_card import info_lines, model_card
 
 FILES = REPOSITORY / "tests" / "data" / "files"
 SPEC = {"name": "efficientnet-lite0", "n_features": 32}
@@ -209,6 +215,7 @@ ODD = {
     "names": ["classes", {"dtype": "<U8", "names": "abc"}],
     "nested names": ["classes", {"dtype": "O", "names": [["a"]]}],
     "calibration": ["calibration", {"temperature": "warm"}],
+    "calibration that is no number": ["calibration", {"temperature": float("nan")}],
     "acceptance": ["acceptance", [1]],
     "encoder": ["encoder", "resnet"],
     "digest": ["training_digest", 7],
@@ -238,6 +245,14 @@ def test_columns_that_are_too_few(path):
         read_info(path)
 
 
+def test_a_fusion_of_nobody(world, table, tmp_path):
+    make("LateFusion", table).fit(*world.training()).save(tmp_path / "m")
+    rewrite(tmp_path / "m", lambda tensors, meta: meta.update(members=[]))
+    for read in (read_info, latem.load):
+        with pytest.raises(FileFormatError, match="is damaged: "):
+            read(tmp_path / "m")
+
+
 def test_models_inside_of_models_have_an_end(path):
     def nest(tensors, meta):
         inner = dict(meta)
@@ -250,3 +265,46 @@ def test_models_inside_of_models_have_an_end(path):
     rewrite(path, nest)
     with pytest.raises(FileFormatError, match=f"more than {room._DEEPEST} deep"):
         read_info(path)
+
+
+@pytest.fixture(scope="module")
+def files(world, table, tmp_path_factory):
+    """A model, a committee, a fusion and a search, each in a file."""
+    folder = tmp_path_factory.mktemp("files")
+    for kind in ("LatEm", "Committee", "LateFusion", "HeldOutSearch"):
+        make(kind, table).fit(*world.training()).save(folder / kind)
+    return sorted(folder.iterdir())
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=4,
+)
+
+
+@settings(
+    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(seed=st.integers(0, 10**9), value=JSON, gone=st.booleans())
+def test_whatever_a_description_holds_there_is_a_clear_error(files, tmp_path, seed, value, gone):
+    rng = random.Random(seed)
+    tensors, meta = read_meta(rng.choice(files))
+    place = meta = json.loads(json.dumps(meta))
+    for _ in range(rng.randrange(7)):  # some way down
+        inner = place.values() if isinstance(place, dict) else place
+        inner = [part for part in inner if isinstance(part, dict | list) and part]
+        if not inner:
+            break
+        place = rng.choice(inner)
+    key = rng.choice(list(place) if isinstance(place, dict) else range(len(place)))
+    if gone:
+        del place[key]
+    else:
+        place[key] = value
+    save_file(tensors, tmp_path / "m", metadata={"latem": json.dumps(meta)})
+    with suppress(FileFormatError):  # or it does not matter
+        found = read_info(tmp_path / "m")
+        info_lines(found)
+        model_card(found)
+        json.dumps(found.to_dict())

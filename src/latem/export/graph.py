@@ -7,6 +7,7 @@ model. Operators that changed between opsets are written in the form of the grap
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 OLDEST_OPSET = 13
 _AXES_ARE_INPUTS = 18  # opset from which reductions other than sums take axes as an input
+_BY_ROWS = "...k,ck->...c"  # a product with a matrix whose rows become columns
 INSTALL = "pip install 'latem[onnx]'"
 
 
@@ -56,7 +58,8 @@ class Graph:
 
     def output(self, name: str, value: Value, shape: list[int | str]) -> None:
         """Give a value out under a name."""
-        self.nodes.append(self.onnx.helper.make_node("Identity", [value.name], [name]))
+        given = [value.name]
+        self.nodes.append(self.onnx.helper.make_node("Identity", given, [name]))
         self.outputs.append(self._info(name, value.dtype, shape))
 
     def constant(self, array: Any, dtype: Any) -> Value:
@@ -71,8 +74,8 @@ class Graph:
 
     def node(self, kind: str, *inputs: Value, dtype: Any = None, **attributes: Any) -> Value:
         """What an operator makes of some values; of the first one's type, or of `dtype`."""
+        given = [value.name for value in inputs]  # asking for a name may add a node
         name = f"v{len(self.nodes)}"
-        given = [value.name for value in inputs]
         self.nodes.append(self.onnx.helper.make_node(kind, given, [name], **attributes))
         return Value(self, name, inputs[0].dtype if dtype is None else np.dtype(dtype))
 
@@ -104,6 +107,8 @@ class Value:
     """
 
     __array_ufunc__ = None  # NumPy leaves ``array @ value`` to this class
+
+    name: str
 
     def __init__(self, graph: Graph, name: str, dtype: np.dtype):
         self.graph, self.name, self.dtype = graph, name, dtype
@@ -143,6 +148,8 @@ class Value:
         return self.graph.node("Neg", self)
 
     def __matmul__(self, other: Any) -> Value:
+        if isinstance(other, _Turned) and self.dtype == np.float64:
+            return self.graph.node("Einsum", self, other.rows, equation=_BY_ROWS)
         return self._with("MatMul", other)
 
     def __rmatmul__(self, other: Any) -> Value:
@@ -161,7 +168,7 @@ class Value:
     @property
     def T(self) -> Value:
         """Rows as columns, of a matrix."""
-        return self.graph.node("Transpose", self, perm=[1, 0])
+        return _Turned(self)
 
     def astype(self, dtype: Any) -> Value:
         """The same in another type."""
@@ -191,6 +198,21 @@ class Value:
         """Some columns of a matrix, or some entries of a vector, by number."""
         kept = self.graph.constant(places, np.int64)
         return self.graph.node("Gather", self, kept, axis=-1)
+
+
+class _Turned(Value):
+    """A matrix with rows as columns; its node is made when it is used as such.
+
+    A product with one in double precision is written without it: some versions of onnxruntime join
+    the two nodes into one that they can run in single precision only.
+    """
+
+    def __init__(self, rows: Value):
+        self.rows, self.graph, self.dtype = rows, rows.graph, rows.dtype
+
+    @functools.cached_property
+    def name(self) -> str:  # type: ignore[override]
+        return self.graph.node("Transpose", self.rows, perm=[1, 0]).name
 
 
 def exp(value: Value) -> Value:

@@ -32,7 +32,7 @@ def with_encoder(head: Any, encoder: Any, opset: int) -> Any:
     own = next(one.version for one in first.opset_import if one.domain in ("", "ai.onnx"))
     if own != opset:
         first = _converted(onnx, first, opset, own)
-    first = onnx.compose.add_prefix(first, _PREFIX, rename_inputs=False, rename_outputs=False)
+    first = onnx.compose.add_prefix(first, _PREFIX)
     merged = onnx.ModelProto()
     merged.CopyFrom(head)
     merged.ir_version = max(head.ir_version, first.ir_version)
@@ -41,8 +41,12 @@ def with_encoder(head: Any, encoder: Any, opset: int) -> Any:
     graph = merged.graph
     (taken,) = [one for one in graph.input if one.name == "features"]
     graph.input.remove(taken)
-    graph.input.insert(0, first.graph.input[0])
-    nodes = [*first.graph.node, *graph.node]
+    pictures = first.graph.input[0]
+    pictures.name = "pictures"
+    graph.input.insert(0, pictures)
+    ends = [("pictures", f"{_PREFIX}pictures"), (f"{_PREFIX}features", "features")]
+    before, after = (onnx.helper.make_node("Identity", [a], [b]) for a, b in ends)
+    nodes = [before, *first.graph.node, after, *graph.node]
     del graph.node[:]
     graph.node.extend(nodes)
     graph.initializer.extend(first.graph.initializer)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from math import isfinite
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -220,7 +221,7 @@ def _seen(content: Mapping[str, Any], depth: int = 0) -> Any:
     if "inner" in content:
         return _seen(_content(content["inner"]), _deeper(depth))
     if "classes" not in content and "members" in content:
-        return _seen(_content(content["members"][0]["content"]), _deeper(depth))
+        return _seen(_content(_some(content["members"])[0]["content"]), _deeper(depth))
     return content["classes"]["names"]
 
 
@@ -232,7 +233,7 @@ def _tables(
         yield from _tables(_content(content["inner"]), tensors, start, _deeper(depth))
         return
     if "table" not in content and "members" in content:
-        for i, member in enumerate(content["members"]):
+        for i, member in enumerate(_some(content["members"])):
             inner = _content(member["content"])
             yield from _tables(inner, tensors, f"{start}{i}/", _deeper(depth))
         return
@@ -268,7 +269,7 @@ def _measured(meta: Mapping[str, Any], record: Mapping[str, Any]) -> Measured | 
     if "best_params" in meta:
         score = _number(meta["best_score"], "best_score")
         chosen = _mapping(meta["best_params"], "best_params")
-        return Measured(chosen=chosen, held_out_score=score if score == score else None)
+        return Measured(chosen=chosen, held_out_score=score)
     if meta["model"] == "ESZSLCV":
         return Measured(chosen={name: _number(record[name], name) for name in ("gamma", "lam")})
     return None
@@ -304,6 +305,12 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     return value
 
 
+def _some(members: Any) -> list[Any]:
+    if not isinstance(members, list) or not members:
+        raise ValueError(f"its members are {members!r:.40}, not a list of models")
+    return members
+
+
 def _names(value: Any, name: str) -> list[Any]:
     if not isinstance(value, list) or any(isinstance(one, list | dict) for one in value):
         raise TypeError(f"the names of its {name} are {value!r:.40}, not a list of names")
@@ -317,6 +324,6 @@ def _text(value: Any, name: str) -> str:
 
 
 def _number(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"its {name} is {value!r:.40}, not a number")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise TypeError(f"its {name} is {value!r:.40}, not a finite number")
     return float(value)
