@@ -99,7 +99,7 @@ def test_products_with_turned_matrices_in_double_precision_are_one_node():
         made = x @ x.T
         assert [node.op_type for node in graph.nodes] == kinds
         found = evaluated(graph, made, x=X.astype(dtype))
-        np.testing.assert_allclose(found, X @ X.T, rtol=1e-5)
+        np.testing.assert_allclose(found, X @ X.T, rtol=1e-5, atol=1e-12)
     graph = g.Graph(17)
     x = graph.input("x", np.float64, ["n", 3])
     maps = np.arange(12.0).reshape(2, 3, 2)

@@ -165,7 +165,7 @@ def read_info(path: str | PathLike[str]) -> ModelInfo:
     ...     model.save(f"{folder}/model.safetensors")
     ...     info = latem.read_info(f"{folder}/model.safetensors")
     >>> info.model, len(info.seen), len(info.unseen), info.parameters["gamma"]
-    ('ESZSL', 40, 10, 1.0)
+    ('ESZSL', 60, 10, 1.0)
     """
     tensors, meta = storage.read_header(path, "model")
     with told_as_damage(path):
