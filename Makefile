@@ -32,6 +32,7 @@ test-order: $(READY) $(ENCODER) $(BROWSER)
 bench: $(READY)
 	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/answer.py
+	$(BIN)/python benchmarks/export.py
 	$(BIN)/python benchmarks/training_record.py
 	$(BIN)/python benchmarks/attributes.py
 	$(BIN)/python benchmarks/many_classes.py

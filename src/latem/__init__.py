@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from latem.embeddings.describe import Description
     from latem.evaluation import Evaluation, evaluate
+    from latem.export import OnnxExport, export_onnx
     from latem.inspection import (
         ConfusionDisplay,
         Explanation,
@@ -83,7 +84,9 @@ if TYPE_CHECKING:
     from latem.models.fusion import LateFusion
     from latem.models.gfzsl import GFZSL
     from latem.models.grid_edges import GridEdgeWarning
+    from latem.models.info import ModelInfo, read_info
     from latem.models.latem import LatEm
+    from latem.models.measured import Measured
     from latem.models.probabilities import UncalibratedWarning
     from latem.models.regression import SemanticOutputCodes
     from latem.models.sae import SAE
@@ -126,6 +129,7 @@ _HOMES = {
     ),
     "latem.embeddings.describe": ("Description",),
     "latem.evaluation": ("Evaluation", "evaluate"),
+    "latem.export": ("OnnxExport", "export_onnx"),
     "latem.inspection": (
         "ConfusionDisplay",
         "Explanation",
@@ -161,6 +165,8 @@ _HOMES = {
     "latem.models.base": ("ZeroShotClassifier",),
     "latem.models.files": ("load",),
     "latem.models.grid_edges": ("GridEdgeWarning",),
+    "latem.models.info": ("ModelInfo", "read_info"),
+    "latem.models.measured": ("Measured",),
     "latem.models.probabilities": ("UncalibratedWarning",),
     "latem.models.sgd.loop": ("EpochInfo",),
     "latem.models.table_model": ("TableClassifier",),
@@ -171,6 +177,7 @@ _ROOMS = (
     "datasets",
     "embeddings",
     "evaluation",
+    "export",
     "features",
     "inspection",
     "metrics",
@@ -213,7 +220,10 @@ __all__ = [
     "LatEm",
     "LatEmCV",
     "LateFusion",
+    "Measured",
+    "ModelInfo",
     "ModelRow",
+    "OnnxExport",
     "RejectionReport",
     "ReliabilityDisplay",
     "RiskCoverageDisplay",
@@ -236,6 +246,7 @@ __all__ = [
     "evaluate",
     "expected_calibration_error",
     "explain_predictions",
+    "export_onnx",
     "fit_temperature",
     "generalized_accuracy",
     "harmonic_mean",
@@ -251,6 +262,7 @@ __all__ = [
     "random_class_splits",
     "read_attributes",
     "read_folder",
+    "read_info",
     "redraw_seen",
     "register",
     "risk_coverage_curve",

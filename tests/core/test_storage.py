@@ -232,3 +232,21 @@ def test_labels_that_are_not_plain_data(tmp_path):
     with pytest.raises(TypeError, match="cannot be stored as plain data"):
         model.save(tmp_path / "m.safetensors")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_description_that_no_reader_would_take_is_not_written(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "LARGEST_HEADER", 2000)
+    with pytest.raises(ValueError, match="at most 1,000 can be stored; give classes"):
+        model.save(tmp_path / "m.safetensors")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_shapes_are_read_without_arrays(path):
+    shapes, meta = storage.read_header(path, "model")
+    tensors, whole = storage.read_file(path, "model")
+    assert meta == whole
+    assert {name: one.shape for name, one in shapes.items()} == {
+        name: array.shape for name, array in tensors.items()
+    }
+    assert shapes["maps"].dtype == "F32"
+    assert shapes["maps"].size == tensors["maps"].size

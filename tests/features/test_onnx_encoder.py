@@ -66,4 +66,6 @@ def test_onnxruntime_is_imported_in_one_place_only():
         for name in imported(ast.parse(path.read_text(encoding="utf-8")))
         if name.split(".")[0] == "onnxruntime"
     ]
-    assert places == ["src/latem/features/onnx_encoder.py"]
+    example = "examples/serve_onnx.py"  # a program without latem
+    assert places == ["src/latem/features/onnx_encoder.py", example]
+    assert "ORT_DISABLE_TELEMETRY" in (REPOSITORY / example).read_text(encoding="utf-8")

@@ -14,7 +14,9 @@ from latem.cli.demo import demo
 from latem.cli.describe import describe
 from latem.cli.embed import app as embed_app
 from latem.cli.evaluate import evaluate_command
+from latem.cli.export import export
 from latem.cli.gallery import gallery
+from latem.cli.info import info
 from latem.cli.name import name
 from latem.cli.predict import predict
 from latem.cli.reproduce import reproduce
@@ -41,6 +43,8 @@ app.command(**example("name photos --names 'okapi, tapir, zebra' --hint animal")
 app.command("evaluate", **example("evaluate birds.safetensors birds --html birds.html"))(
     evaluate_command
 )
+app.command(**example("info birds.safetensors --format markdown"))(info)
+app.command(**example("export birds.safetensors --onnx birds.onnx --classes all"))(export)
 app.command(**example("reproduce table2 --data datasets --out results"))(reproduce)
 app.command(**example("serve birds.safetensors birds"))(serve)
 app.command(**example("gallery birds.safetensors birds --out birds-gallery"))(gallery)

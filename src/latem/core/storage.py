@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import platform
 import sys
@@ -20,7 +21,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -29,6 +30,7 @@ from safetensors.numpy import save_file
 from latem.core.version import __version__
 
 FORMAT_VERSION = 1
+LARGEST_HEADER = 64 * 2**20  # bytes of names, parameters and shapes that are parsed
 _KEY = "latem"
 _VERSIONS = ("numpy", "numba", "scipy", "scikit-learn", "safetensors")
 
@@ -138,6 +140,12 @@ def write_file(
         text = json.dumps(head, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{path}: this {kind} cannot be stored as plain data: {error}.") from None
+    if len(text) > LARGEST_HEADER // 2:  # which holds it as a text in a text, and all arrays' names
+        raise ValueError(
+            f"{path}: the names and parameters of this {kind} take {len(text):,} characters, and "
+            f"at most {LARGEST_HEADER // 2:,} can be stored; give classes and columns shorter "
+            f"names."
+        )
     arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     with atomic_path(path) as temporary:
         save_file(arrays, temporary, metadata={_KEY: text})
@@ -146,17 +154,64 @@ def write_file(
 
 def read_file(path: str | PathLike[str], kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays and JSON data of a file that `write_file` wrote for the same `kind`."""
+    with _opened(path, kind) as file:
+        head = (file.metadata() or {}).get(_KEY)
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    meta = _description(path, kind, head)
+    _log.info("read the %s %s", kind, path)
+    return tensors, meta
+
+
+class TensorShape(NamedTuple):
+    """What a file's header says of an array: its type in safetensors' words, and its shape."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """How many numbers it holds."""
+        return math.prod(self.shape)
+
+
+def read_header(
+    path: str | PathLike[str], kind: str
+) -> tuple[dict[str, TensorShape], dict[str, Any]]:
+    """Shapes of arrays and JSON data of a file, as `read_file` checks them; reads no array."""
+    with _opened(path, kind) as file:
+        head = (file.metadata() or {}).get(_KEY)
+        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+        shapes = {
+            name: TensorShape(str(one.get_dtype()), tuple(one.get_shape()))
+            for name, one in slices.items()
+        }
+    return shapes, _description(path, kind, head)
+
+
+@contextmanager
+def _opened(path: str | PathLike[str], kind: str) -> Iterator[Any]:
+    """An open safetensors file; whatever is wrong with it is told in one sentence."""
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder, not a {kind} file.")
     if not path.is_file():
         raise FileNotFoundError(f"There is no {kind} file {str(path)!r}.")
     try:
+        with open(path, "rb") as start:
+            length = int.from_bytes(start.read(8), "little")
+        if length > LARGEST_HEADER:
+            raise FileFormatError(
+                f"{path} is damaged or not a latem {kind} file: a header of {length:,} bytes, "
+                f"where at most {LARGEST_HEADER:,} are read."
+            )
         with safe_open(path, framework="numpy") as file:
-            head = (file.metadata() or {}).get(_KEY)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            yield file
     except (SafetensorError, OSError, TypeError, AttributeError) as error:
         raise FileFormatError(f"{path} is damaged or not a latem {kind} file: {error}.") from None
+
+
+def _description(path: str | PathLike[str], kind: str, head: str | None) -> dict[str, Any]:
+    """JSON data of a file, if it is one of this kind."""
     if head is None:
         raise FileFormatError(f"{path} is a safetensors file, but not one that latem wrote.")
     try:
@@ -173,8 +228,7 @@ def read_file(path: str | PathLike[str], kind: str) -> tuple[dict[str, np.ndarra
         )
     if found != kind:
         raise FileFormatError(f"{path} holds a latem {found}, not a {kind}.")
-    _log.info("read the %s %s", kind, path)
-    return tensors, meta
+    return meta
 
 
 def _sync_folder(folder: Path) -> None:

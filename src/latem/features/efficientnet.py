@@ -73,6 +73,9 @@ class EfficientNetLite0(Encoder):
         made = run_pieces(self._session, ("pictures", "features"), pieces, self.n_threads)
         return np.concatenate(made) if made else np.empty((0, N_FEATURES), np.float32)
 
+    def picture_graph(self) -> bytes:  # noqa: D102 - as in Encoder
+        return build_graph(read_weights(weight_file()))
+
     def logits(self, pictures: Any) -> np.ndarray:
         """Scores of the 1000 ImageNet classes for some pictures, of shape (n_pictures, 1000)."""
         weights, bias, _ = classifier()

@@ -151,6 +151,17 @@ class Encoder(ABC):
         ndarray of shape (n, n_features), float32
         """
 
+    def picture_graph(self) -> bytes:
+        """The encoder as an ONNX graph, if it is one.
+
+        Its one input is `pictures`, (n, size, size, 3) uint8 as `prepare` gives them, and its one
+        output `features`, (n, n_features) float32.
+        """
+        raise TypeError(
+            f"Encoder {self.name!r} is no ONNX graph, so it cannot be written as one; embed the "
+            f"pictures with efficientnet-lite0 or an ONNX file, or leave the encoder out."
+        )
+
     def prepare(self, picture: Any) -> np.ndarray:
         """Input pixels of one picture: uint8 of shape (size, size, 3).
 

@@ -151,6 +151,7 @@ class OnnxEncoder(Encoder):
         self._dtype = _TYPES[first.type]
         self._channels_first = shape[1] == 3
         self._length = shape[0] if isinstance(shape[0], int) else 1
+        self._fixed_length = isinstance(shape[0], int)
         sides = {x for x in (shape[2:] if self._channels_first else shape[1:3]) if type(x) is int}
         if len(sides) > 1:
             raise FileFormatError(f"{self.path} takes pictures of {shape}; they must be square.")
@@ -179,7 +180,29 @@ class OnnxEncoder(Encoder):
     def encode_batch(self, batch: np.ndarray) -> np.ndarray:  # noqa: D102 - as in Encoder
         return self._run(batch).astype(np.float32, copy=False)
 
+    def picture_graph(self) -> bytes:  # noqa: D102 - as in Encoder
+        from latem.features.picture_graph import PicturePorts, picture_graph
+
+        side = self.preprocessing.size
+        ports = PicturePorts(
+            taken=self._input,
+            dtype=np.dtype(self._dtype),
+            channels_first=self._channels_first,
+            fixed=self._fixed_length,
+            given=self.output,
+            averaged=self._outputs(np.zeros((1, side, side, 3), np.uint8)).ndim == 4,
+        )
+        try:
+            return picture_graph(self.path, ports, self.preprocessing, self.n_features)
+        except ImportError:
+            raise ImportError(f"This encoder needs onnx to be written down: {INSTALL}.") from None
+
     def _run(self, batch: np.ndarray) -> np.ndarray:
+        vectors = self._outputs(batch)
+        return vectors.mean(axis=(2, 3)) if vectors.ndim == 4 else vectors
+
+    def _outputs(self, batch: np.ndarray) -> np.ndarray:
+        """What the file itself makes of prepared pictures."""
         numbers = batch if self._dtype == np.uint8 else self.preprocessing.normalise(batch)
         if self._channels_first:
             numbers = numbers.transpose(0, 3, 1, 2)
@@ -190,5 +213,4 @@ class OnnxEncoder(Encoder):
             numbers = np.concatenate([numbers, blanks])
         pieces = [numbers[i : i + length] for i in range(0, len(numbers), length)]
         made = run_pieces(self._session, (self._input, self.output), pieces, self.n_threads)
-        vectors = np.concatenate(made)[:n]
-        return vectors.mean(axis=(2, 3)) if vectors.ndim == 4 else vectors
+        return np.concatenate(made)[:n]

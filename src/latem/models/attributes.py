@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _NO_ATTRIBUTES = {"w2v", "glo", "glove", "cn", "wiki", "bow", "hie", "text"}
-_LEAST = 1e-12  # probability that IAP gives an attribute which no likely class explains
+LEAST = 1e-12  # probability that IAP gives an attribute which no likely class explains
 
 
 class _AttributeModel(TableClassifier):
@@ -324,7 +324,7 @@ class IAP(_AttributeModel):
         def log_probabilities(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             classes = softmax(X @ self.coef_ + self.intercept_, axis=1)
             absent, present = (
-                np.log(np.maximum(classes @ weights, _LEAST)) for weights in (lacking, having)
+                np.log(np.maximum(classes @ weights, LEAST)) for weights in (lacking, having)
             )
             return absent, present - absent
 

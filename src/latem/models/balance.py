@@ -15,7 +15,7 @@ import numpy as np
 from latem.core.storage import FileFormatError
 
 IN_FILES = "class_metric"  # what model files call the balance
-_ROUNDING = 1e-5  # of scores, relative to the largest they could be; maps are in single precision
+ROUNDING = 1e-5  # of scores, relative to the largest they could be; maps are in single precision
 
 
 class ImageMoment(NamedTuple):
@@ -45,7 +45,7 @@ def spreads(vectors: np.ndarray, moment: np.ndarray) -> np.ndarray:
     """
     squares = np.einsum("ij,ij->i", vectors @ moment, vectors)
     lengths = np.einsum("ij,ij->i", vectors, vectors)
-    nothing = squares <= _ROUNDING**2 * lengths * np.trace(moment)
+    nothing = squares <= ROUNDING**2 * lengths * np.trace(moment)
     return np.sqrt(np.where(nothing, 1.0, squares))
 
 

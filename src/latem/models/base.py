@@ -24,6 +24,7 @@ from latem.models import model_rows
 from latem.models.album_answers import AlbumMixin
 from latem.models.answering import AnsweringMixin
 from latem.models.frames import FrameMixin
+from latem.models.measured import Measured
 from latem.models.training_record import TrainingRecord
 
 
@@ -57,10 +58,13 @@ class ZeroShotClassifier(
         unseen ones; only after `latem.train` or `latem.calibrate_answers`, as is the next.
     acceptance_ : Acceptance
         When a picture is one of the candidates, and when none of these.
+    measured_ : Measured
+        How good it was when it was trained; only after `latem.train`.
     """
 
     classes_: np.ndarray
     n_features_in_: int
+    measured_: Measured
     _learned: str  # name of the attribute that is there once the model has learned
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -239,10 +243,16 @@ class ZeroShotClassifier(
         storage.write_file(Path(path), "model", *self.pack())
 
     def pack_knowledge(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """What a model knows besides what it learned, for its file: encoder and calibration."""
-        encoder = {} if self.encoder_ is None else {"encoder": dict(self.encoder_)}
+        """What a model knows besides what it learned, for its file."""
+        known: dict[str, Any] = {}
+        if self.encoder_ is not None:
+            known["encoder"] = dict(self.encoder_)
+        if hasattr(self, "measured_"):
+            known["measured"] = self.measured_.to_dict()
+        if self.training_digest_ is not None:
+            known["training_digest"] = self.training_digest_  # for those who read no arrays
         arrays, acceptance = self.pack_acceptance()
-        return arrays, {**encoder, **self._pack_calibration(), **acceptance}
+        return arrays, {**known, **self._pack_calibration(), **acceptance}
 
     def unpack_knowledge(self, tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         """Take back what `pack_knowledge` gave."""
@@ -250,6 +260,13 @@ class ZeroShotClassifier(
         self.unpack_acceptance(tensors, meta)
         if "encoder" in meta:
             self.encoder_ = dict(meta["encoder"])
+        if "measured" in meta:  # files of earlier versions have none
+            self.measured_ = Measured.from_dict(meta["measured"])
+
+    def forget_measured(self) -> None:
+        """Forget calibration and how good the model was: it has changed since."""
+        self.forget_calibration()
+        self.__dict__.pop("measured_", None)
 
 
 def plain_params(params: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any
 
@@ -38,8 +40,15 @@ def load(path: str | PathLike[str]) -> ZeroShotClassifier:
     True
     """
     tensors, meta = storage.read_file(path, "model")
-    try:
+    with told_as_damage(path):
         return unpack(tensors, meta)
+
+
+@contextmanager
+def told_as_damage(path: str | PathLike[str]) -> Iterator[None]:
+    """Tell what does not fit together in a file's content as damage of that file."""
+    try:
+        yield
     except UnknownModelError as error:
         raise UnknownModelError(f"{path} {error}") from None
     except KeyError as error:
@@ -54,9 +63,13 @@ class UnknownModelError(storage.FileFormatError):
 
 def unpack(tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> ZeroShotClassifier:
     """Model from the content of a file; only registered models are known by name."""
-    name = meta["model"]
+    return find_row(meta["model"]).load().unpack(tensors, meta)
+
+
+def find_row(name: Any) -> model_rows.ModelRow:
+    """Row of the model that a file names; one that is not registered is refused."""
     try:
-        row = model_rows.find(name)
+        return model_rows.find(name)
     except (KeyError, TypeError):  # TypeError: not even a name
         known = ", ".join(row.name for row in model_rows.own_rows())
         raise UnknownModelError(
@@ -64,4 +77,3 @@ def unpack(tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> ZeroShotClas
             f"package that it comes from, or call latem.register with its class. Registered are "
             f"{known}."
         ) from None
-    return row.load().unpack(tensors, meta)

@@ -195,7 +195,7 @@ class LateFusion(ZeroShotClassifier, Composition):
         found = [HeldOutScores(scores, y, classes)]
         self.weights = best_weights(found, steps=steps, prior=prior).tolist()
         self.weights_ = self._check_weights()
-        self.forget_calibration()
+        self.forget_measured()
         return self
 
     def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:

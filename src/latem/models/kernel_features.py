@@ -56,9 +56,14 @@ class ClassKernel:
         kept = values > _LEAST * values.max()
         return cls(anchors, width, directions[:, kept] / np.sqrt(values[kept]))
 
+    @property
+    def rate(self) -> float:
+        """1 / 2w², by which squared distances are multiplied."""
+        return _rate(self.width)
+
     def similarities(self, vectors: np.ndarray) -> np.ndarray:
         """k(y) of class vectors, of shape (n_classes, n_seen), between 0 and 1."""
-        return gaussian_kernel(np.asarray(vectors, np.float64), self.anchors, _rate(self.width))
+        return gaussian_kernel(np.asarray(vectors, np.float64), self.anchors, self.rate)
 
     def __call__(self, vectors: np.ndarray) -> np.ndarray:
         """φ(y) of class vectors, of shape (n_classes, n_features)."""

@@ -282,7 +282,7 @@ class RankingModel(MapModel):
         self.history_ = progress.history
         self.map_visits_ = progress.visits
         self.map_violations_ = progress.violations
-        self.forget_calibration()
+        self.forget_measured()
 
     def _watch(
         self, validation: tuple[Any, Any] | None, patience: int | None, *, conflict: Any

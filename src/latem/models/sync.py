@@ -176,10 +176,14 @@ class SynC(TableClassifier):
         with single_threaded_blas():
             return self._mix(self.class_view_.candidates(classes).vectors)
 
+    def bases(self) -> np.ndarray:
+        """S⁻¹, of shape (n_seen, n_seen): base classifiers as mixtures of the seen classes' own."""
+        seen = self.class_view_.training(np.float64)
+        return linalg.pinv(self._likeness(seen, seen))
+
     def _mix(self, vectors: np.ndarray) -> np.ndarray:
         seen = self.class_view_.training(np.float64)
-        bases = linalg.pinv(self._likeness(seen, seen))
-        return settled(self._likeness(vectors.astype(np.float64), seen) @ bases)
+        return settled(self._likeness(vectors.astype(np.float64), seen) @ self.bases())
 
     def _likeness(self, vectors: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """s: how alike classes and phantom classes are, every row adding up to 1."""

@@ -21,6 +21,8 @@ from latem.datasets.learnable import learning_notes
 from latem.metrics.calibration import CalibrationReport, check_rate, class_codes
 from latem.models import model_rows
 from latem.models.answers import VERDICTS
+from latem.models.base import plain_params
+from latem.models.measured import Measured
 from latem.selection import CommitteeCV, HeldOutSearch, LatEmCV
 from latem.selection.calibration import FALSE_ACCEPT_RATE, AnswerReport, calibrate_answers
 from latem.selection.latem_cv import PRESETS
@@ -242,15 +244,17 @@ def train_model(
         )
     elif calibrate:
         notes.append("So there are no probabilities, and nothing is called none of these.")
-    return Trained(
-        model,
-        chosen,
-        score,
-        notes=notes,
-        chosen_words=words,
-        answers=answers,
-        **_on_unseen(model, dataset, split),
+    unseen = _on_unseen(model, dataset, split)
+    model.measured_ = Measured(
+        dataset=dataset.name or None,
+        split=split,
+        embedding=embedding,
+        chosen=plain_params(chosen),
+        held_out_score=None if score is None else float(score),
+        unseen_score=None if unseen["unseen_score"] is None else float(unseen["unseen_score"]),
+        n_unseen=unseen["n_unseen"],
     )
+    return Trained(model, chosen, score, notes=notes, chosen_words=words, answers=answers, **unseen)
 
 
 def check_kind(kind: str, preset: str | None) -> None:
