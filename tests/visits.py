@@ -71,9 +71,10 @@ def visit(
         page.get_by_role("heading", level=1).first.wait_for()
     yield page
     context.close()
-    assert wrong == []
+    assert not wrong, wrong
     assert hosts == {urlsplit(address).netloc}
-    assert [one for one in answers if one[0] >= 400 and one[0] not in refused] == []
+    refusals = [one for one in answers if one[0] >= 400 and one[0] not in refused]
+    assert not refusals, refusals
 
 
 def row_of(dataset, name):

@@ -245,7 +245,7 @@ export function create(root) {
     hide() {},
     close() {
       uploading?.abort();
-      requests.stop();
+      requests.close();
       which.close();
       for (const item of items.values()) URL.revokeObjectURL(item.url);
       if (album) remove(`api/albums/${album}`).catch(() => announce("The album stays on the server until the session ends."));

@@ -108,13 +108,19 @@ export function debounce(milliseconds, run) {
 /** A chain of requests of which only the last counts: the one before is given up. */
 export function latest() {
   let controller = null;
+  let closed = false;
   return {
     next() {
       controller?.abort();
       controller = new AbortController();
+      if (closed) controller.abort(); // what was begun before the end asks nothing any more
       return controller.signal;
     },
     stop() {
+      controller?.abort();
+    },
+    close() {
+      closed = true;
       controller?.abort();
     },
   };

@@ -237,7 +237,7 @@ export function create(root) {
       document.removeEventListener("keydown", keys);
     },
     close() {
-      requests.stop();
+      requests.close();
       kept.close();
     },
   };

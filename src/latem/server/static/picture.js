@@ -298,7 +298,7 @@ export function create(root) {
       document.removeEventListener("paste", paste);
     },
     close() {
-      requests.stop();
+      requests.close();
       which.close();
       if (url) URL.revokeObjectURL(url);
     },

@@ -219,7 +219,7 @@ export function create(root) {
     },
     close() {
       clearTimeout(timer);
-      requests.stop();
+      requests.close();
     },
   };
 }
