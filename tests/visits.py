@@ -1,5 +1,7 @@
 """A person's browser, for the tests of the explorer page."""
 
+import importlib.util
+import os
 import shutil
 from contextlib import contextmanager
 from urllib.parse import urlsplit
@@ -11,13 +13,22 @@ SCHEMES = ("light", "dark")
 CAMERA = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 
 
+def missing(name):
+    """Skip a test in a browser, or fail it where CI says that there must be one."""
+    if os.environ.get("LATEM_BROWSER") == "required":
+        pytest.fail(f"{name} is not installed, and LATEM_BROWSER says that it must be")
+    pytest.skip(f"{name} is not installed: this test in a browser was not run")
+
+
 @contextmanager
 def chromium(*options):
-    """A browser without a window; the test is skipped where there is none."""
-    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    """A browser without a window."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if importlib.util.find_spec("playwright") is None:
+        missing("playwright")
     if path is None:
-        pytest.skip("chromium is not installed")
+        missing("chromium")
+    driver = importlib.import_module("playwright.sync_api")
     with driver.sync_playwright() as started:
         browser = started.chromium.launch(
             executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage", *options]
