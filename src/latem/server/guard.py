@@ -18,12 +18,14 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from latem.server.measures import Measures
 from latem.server.problems import problem_response
 from latem.server.sessions import COOKIE, HEADER, Session, Sessions
 from latem.server.settings import Settings
+from latem.server.work import Room
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
@@ -43,6 +45,8 @@ _RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEAD
 _OPEN = ("/", "/api/about", "/api/session", "/v2/health/live", "/v2/health/ready")
 _OPEN_FOLDER = "/static/"
 _log = logging.getLogger(__name__)
+_GONE = 499  # counted for clients that went away before they were answered
+COUNT = "latem.count"  # where a request keeps what notes the bytes that it holds
 _N_DIGITS = 18  # of a number of bytes
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -92,6 +96,7 @@ class Guard:
     ):
         self.app, self.settings, self.keeper = app, settings, keeper
         self.sessions, self.measures = sessions, measures
+        self._room = Room(settings.limits.all_upload_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it here."""
@@ -116,15 +121,27 @@ class Guard:
         self.measures.seconds.labels(route).observe(time.perf_counter() - start)
 
     async def _let_in(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
-        limits = self.settings.limits
-        body = _Body(receive, limits.upload_bytes, limits.seconds)
+        limit = self._largest(scope)
+        body = _Body(receive, limit, self.settings.limits.seconds, self._room)
+        scope[COUNT] = body.count
         try:
             await self.app(scope, body.receive, answer.send)
+        except ClientDisconnect:
+            answer.status = _GONE
         except Exception:
-            _log.exception("an unexpected error on %s", scope["path"])
+            _log.exception("an unexpected error on %r", scope["path"])
             if not answer.started:
                 detail = "Something went wrong in the server; its log tells what."
                 await problem_response(500, detail)(scope, receive, answer.send)
+        finally:
+            self._room.leave(body.n_bytes)
+
+    def _largest(self, scope: Scope) -> int:
+        """Bytes that a request's body may have."""
+        kind = Headers(scope=scope).get("content-type", "")
+        with_files = kind.lower().startswith("multipart/") or scope["path"].startswith("/v2/")
+        limits = self.settings.limits
+        return limits.upload_bytes if with_files else min(limits.json_bytes, limits.upload_bytes)
 
     def _refusal(
         self, scope: Scope, headers: Headers, session: Session | None
@@ -141,7 +158,7 @@ class Guard:
         if scope["method"] not in _SAFE and origin is not None and not _same_host(origin, host):
             return 403, "Pages of other hosts may not use this server."
         length = byte_count(headers.get("content-length", "0"))
-        limit = self.settings.limits.upload_bytes
+        limit = self._largest(scope)
         if length is None:
             return 400, "Content-Length must be a number of bytes."
         if length > limit:
@@ -180,11 +197,11 @@ class _Answer:
 class _Body:
     """A request's body, as long as it is not too long and does not take too long."""
 
-    def __init__(self, receive: Receive, limit: int, seconds: float):
-        self._receive, self._limit = receive, limit
+    def __init__(self, receive: Receive, limit: int, seconds: float, room: Room):
+        self._receive, self._limit, self._room = receive, limit, room
         self._until = time.monotonic() + seconds
         self._seconds = seconds
-        self._n_bytes = 0
+        self.n_bytes = 0
         self._whole = False
 
     async def receive(self) -> Message:
@@ -197,12 +214,19 @@ class _Body:
             detail = f"The request was not sent within {self._seconds:g} seconds."
             raise HTTPException(408, detail, {"Connection": "close"}) from None
         if message["type"] == "http.request":
-            self._n_bytes += len(message.get("body", b""))
+            self.count(len(message.get("body", b"")))
             self._whole = not message.get("more_body", False)
-            if self._n_bytes > self._limit:
+            if self.n_bytes > self._limit:
                 detail = f"At most {self._limit} bytes may be sent at a time."
                 raise HTTPException(413, detail, {"Connection": "close"})
         return message
+
+    def count(self, n: int) -> None:
+        """Note that the request holds some more bytes."""
+        if not self._room.take(n):
+            detail = "The server has too much to read; try again in a moment."
+            raise HTTPException(503, detail, {"Retry-After": "1", "Connection": "close"})
+        self.n_bytes += n
 
 
 def byte_count(text: str) -> int | None:

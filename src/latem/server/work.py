@@ -53,6 +53,29 @@ class Work:
         self._pool.shutdown(cancel_futures=True)
 
 
+class Room:
+    """Memory that all requests share, in some unit.
+
+    Parameters
+    ----------
+    limit : int
+    """
+
+    def __init__(self, limit: int):
+        self._limit, self.n_taken = limit, 0
+
+    def take(self, n: int) -> bool:
+        """Whether there was room for so much; it is taken then."""
+        if n and self.n_taken + n > self._limit:
+            return False
+        self.n_taken += n
+        return True
+
+    def leave(self, n: int) -> None:
+        """Give back what was taken."""
+        self.n_taken -= n
+
+
 @dataclass
 class _Waiting:
     items: list[Any]
