@@ -19,6 +19,7 @@ from latem.server.shelf import Source
 
 _KEPT_ALIVE = 15  # seconds that an idle connection stays open
 _GRACE = 10  # seconds for requests under way when the server is stopped
+_N_AHEAD = 128  # requests that a client may send before it has the answer to the first
 _LARGEST_HEAD = 64 * 1024  # bytes
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
@@ -146,7 +147,16 @@ def _limited(limits: Limits) -> type[HttpToolsProtocol]:
             """Stop waiting: the head is whole."""
             self._stop()
             self._n_head = 0
+            if len(self.pipeline) >= _N_AHEAD:
+                self.transport.abort()
+                raise ValueError("a client sends requests without waiting for answers")
             super().on_headers_complete()
+
+        def on_response_complete(self) -> None:
+            """Answer the next request; read no further ones while some wait."""
+            super().on_response_complete()
+            if self.pipeline:
+                self.flow.pause_reading()
 
         def pause_writing(self) -> None:
             """Begin to wait for the client to take what was sent."""

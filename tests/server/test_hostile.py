@@ -1,0 +1,726 @@
+"""Clients that mean harm, or are broken: the right status, and a server that lives on."""
+
+import concurrent.futures
+import contextlib
+import io
+import json
+import socket
+import struct
+import subprocess
+import time
+import zlib
+
+import numpy as np
+import pytest
+from live_server import LiveServer, environment, serve_command, serve_script
+
+pytest.importorskip("fastapi")
+
+TOKEN = "not-a-secret-only-for-tests"
+LIMITS = {
+    "upload_bytes": 4 * 2**20,
+    "json_bytes": 2**20,
+    "seconds": 2.0,
+    "header_seconds": 1.0,
+    "connections": 24,
+    "sessions": 100,
+    "session_bytes": 100_000,
+    "all_session_bytes": 2_000_000,
+}
+GROWTH = 250 * 2**20  # bytes that a server may grow by under any of these attacks
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def strict(emoji_models, emoji_folder):
+    """A server with short limits."""
+    running = LiveServer(serve_script(emoji_models, emoji_folder, LIMITS))
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def guarded(emoji_models):
+    """A server that needs a token, and writes everything to its log."""
+    running = LiveServer(serve_script(emoji_models, token=TOKEN))
+    yield running
+    running.stop()
+
+
+@pytest.fixture(autouse=True)
+def lives_on(request):
+    """Whatever a test does to a server, it answers afterwards, and has not grown much."""
+    names = [one for one in ("server", "strict") if one in request.fixturenames]
+    servers = [request.getfixturevalue(name) for name in names]
+    before = [one.memory() for one in servers]
+    yield
+    for one, old in zip(servers, before, strict=True):
+        status, _, content = ask_patiently(one, "POST", "/api/predict", {"row": 3})
+        assert status == 200, content
+        assert one.memory() - old < GROWTH
+        assert one.process.poll() is None
+
+
+def ask_patiently(server, *request):
+    """An answer, as soon as the server is not busy any more."""
+    for _ in range(50):
+        try:
+            answer = server.ask(*request)
+        except OSError:
+            answer = (503, {}, b"")
+        if answer[0] != 503:
+            break
+        time.sleep(0.2)
+    return answer
+
+
+def raw(server, data, seconds=20):
+    """All that a server says to some bytes, until it closes the connection."""
+    with socket.create_connection((server.host, server.port), seconds) as connection:
+        try:
+            connection.sendall(data)
+        except OSError:  # it may have closed already
+            return b""
+        return everything(connection)
+
+
+def everything(connection):
+    found = b""
+    try:
+        while part := connection.recv(65536):
+            found += part
+    except ConnectionResetError:
+        return found
+    return found
+
+
+def status_of(answer):
+    return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/1.1 ") else None
+
+
+def head(method, path, *lines):
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", *lines, "", ""]).encode()
+
+
+def form(pictures, **fields):
+    """A form as browsers send it: its headers and its body."""
+    parts = [
+        f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
+        for name, value in fields.items()
+    ]
+    for name, content in pictures:
+        parts.append(
+            f'--x\r\nContent-Disposition: form-data; name="pictures"; filename="{name}"\r\n'
+            f"Content-Type: image/png\r\n\r\n".encode()
+            + content
+            + b"\r\n"
+        )
+    return {"Content-Type": "multipart/form-data; boundary=x"}, b"".join(parts) + b"--x--\r\n"
+
+
+def problem(answer, status):
+    """The sentence of an answer that must be a problem of this status."""
+    found, headers, content = answer
+    assert found == status, content
+    assert headers["Content-Type"] == "application/problem+json"
+    told = json.loads(content)
+    assert told["status"] == status
+    assert told["detail"][-1] in ".?"
+    return told["detail"]
+
+
+# -- pictures -------------------------------------------------------------------------------------
+
+
+def png(width, height, rows):
+    """A PNG file that says it is of this size, with so many rows of zeros in it."""
+
+    def chunk(kind, data):
+        whole = kind + data
+        return struct.pack(">I", len(data)) + whole + struct.pack(">I", zlib.crc32(whole))
+
+    packer = zlib.compressobj(9)
+    row = bytes(1 + width // 8)
+    data = b"".join(packer.compress(row) for _ in range(rows)) + packer.flush()
+    header = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    start = b"\x89PNG\r\n\x1a\n"
+    return start + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+def small_picture(kind="JPEG"):
+    from PIL import Image
+
+    file = io.BytesIO()
+    pixels = np.random.default_rng(0).integers(0, 255, (64, 64, 3), np.uint8)
+    Image.fromarray(pixels).save(file, kind)
+    return file.getvalue()
+
+
+def test_bombs_and_rubbish_as_pictures(server):
+    good = small_picture()
+    pictures = {
+        "huge.png": png(60_000, 60_000, 4000),
+        "liar.png": png(2**31 - 1, 2**31 - 1, 1),
+        "cut.jpg": good[: len(good) // 2],
+        "zip.png": b"PK\x03\x04" + zlib.compress(bytes(20_000_000)),
+        "empty.png": b"",
+        "text.svg": b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>',
+        "../../etc/passwd": good,
+    }
+    headers, body = form(pictures.items(), top="2")
+    status, _, content = server.ask("POST", "/api/predict", body, headers)
+    assert status == 200, content
+    answers = {one["picture"]: one for one in json.loads(content)["answers"]}
+    assert [name for name, one in answers.items() if not one.get("error")] == ["../../etc/passwd"]
+    assert "pixels" in answers["huge.png"]["error"]
+
+
+def test_form_that_is_cut_or_wrong(server):
+    headers, body = form([("a.jpg", small_picture())])
+    cut = body[: len(body) // 2]
+    problem(server.ask("POST", "/api/predict", cut, headers), 422)
+    no_boundary = {"Content-Type": "multipart/form-data"}
+    problem(server.ask("POST", "/api/predict", body, no_boundary), 400)
+    many, body = form([(f"{i}.jpg", b"x") for i in range(40)])
+    problem(server.ask("POST", "/api/predict", body, many), 400)
+    headers, body = form([("a.jpg", b"x")], **{f"field{i}": "x" for i in range(50)})
+    problem(server.ask("POST", "/api/predict", body, headers), 400)
+    headers, body = form([("a.jpg", b"x")], odd="x")
+    problem(server.ask("POST", "/api/predict", body, headers), 422)
+    headers, body = form([("a.jpg", b"x")], classes="[" * 5000)
+    problem(server.ask("POST", "/api/predict", body, headers), 422)
+
+
+# -- tokens and other hosts -----------------------------------------------------------------------
+
+
+def test_tokens(guarded):
+    wrong = [
+        {},
+        {"Authorization": "Bearer " + TOKEN[:-1]},
+        {"Authorization": "Bearer"},
+        {"Authorization": "Basic " + TOKEN},
+        {"Authorization": b"Bearer \xff\xfe" + TOKEN.encode()},
+        {"Cookie": "latem_session=" + TOKEN},
+        {"Cookie": "latem_session=; ;;="},
+        {"Latem-Session": TOKEN},
+    ]
+    for headers in wrong:
+        for path in ("/api/classes", "/metrics", "/v2/models/keywords", "/api/openapi.json"):
+            status, told, content = guarded.ask("GET", path, headers=headers)
+            assert status == 401, (path, headers)
+            assert told["WWW-Authenticate"] == "Bearer"
+            assert TOKEN.encode() not in content
+    right = {"Authorization": f"bearer {TOKEN}"}
+    assert guarded.ask("GET", "/api/classes", headers=right)[0] == 200
+    for token in ("", "x" * 999, TOKEN + "x", "\ud800"):
+        status, _, content = guarded.ask("POST", "/api/session", {"token": token})
+        assert status in (401, 422)
+        assert TOKEN.encode() not in content
+    problem(guarded.ask("POST", "/api/session", {"token": "x" * 2000}), 422)
+    told = json.loads(guarded.ask("GET", "/api/about")[2])
+    assert told["models"] == []
+    assert told["token_needed"]
+    assert not told["signed_in"]
+
+    status, headers, _ = guarded.ask("POST", "/api/session", {"token": TOKEN})
+    assert status == 204
+    cookie = headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    inside = {"Cookie": cookie.partition(";")[0]}
+    assert guarded.ask("GET", "/api/classes", headers=inside)[0] == 200
+    guarded.ask("GET", f"/api/classes?model={TOKEN}", headers=right)
+    measured = guarded.ask("GET", "/metrics", headers=right)[2].decode()
+    assert "latem_requests_total" in measured
+    assert TOKEN not in measured
+    assert len(guarded.lines) > 1  # the log is on
+    assert TOKEN not in "".join(guarded.lines)
+
+
+def test_other_machines_need_a_token(emoji_model):
+    command = serve_command(emoji_model, "--host", "0.0.0.0", "--port", 0)
+    run = subprocess.run(
+        command, capture_output=True, text=True, env=environment(), check=False, timeout=120
+    )
+    assert run.returncode == 1
+    assert "so it needs a token" in run.stderr
+    assert "Traceback" not in run.stderr
+    short = environment(LATEM_TOKEN="short")
+    run = subprocess.run(
+        command, capture_output=True, text=True, env=short, check=False, timeout=120
+    )
+    assert run.returncode == 1
+    assert "too short" in run.stderr
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "", "127.0.0.1@evil.example", "[::1", "a b"]
+)
+def test_foreign_host(server, host):
+    answer = raw(
+        server, f"GET /api/about HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
+    )
+    assert status_of(answer) in (400, 403)
+    assert b"keywords" not in answer
+
+
+def test_no_host_at_all(server):
+    assert status_of(raw(server, b"GET /api/classes HTTP/1.1\r\n\r\n")) in (400, 403)
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "x://["])
+def test_foreign_origin(server, origin):
+    answer = server.ask("POST", "/api/predict", {"row": 1}, {"Origin": origin})
+    assert "other hosts" in problem(answer, 403)
+    own = f"http://{server.host}:{server.port}"
+    assert server.ask("POST", "/api/predict", {"row": 1}, {"Origin": own})[0] == 200
+    _, headers, _ = server.ask("GET", "/api/classes", headers={"Origin": origin})
+    assert "Access-Control-Allow-Origin" not in headers
+
+
+# -- bodies ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "1e39", "9" * 400, '"1"', "true"])
+def test_odd_numbers(server, number):
+    for vector in (f"[[{number}]]", "[[" + ",".join([number] * 1280) + "]]"):
+        body = f'{{"features": {vector}}}'.encode()
+        status, _, content = server.ask("POST", "/api/predict", body, JSON)
+        assert status in (400, 422), content
+    body = f'{{"features": [{",".join([number] * 1280)}]}}'.encode()
+    for path in ("/api/explain", "/api/neighbours"):
+        status, _, content = server.ask("POST", path, body, JSON)
+        assert status == 200 if number in ('"1"', "true") else status in (400, 422), content
+    for field in ("seen_penalty", "false_accept_rate", "top"):
+        body = f'{{"row": 1, "{field}": {number}}}'.encode()
+        status, _, content = server.ask("POST", "/api/predict", body, JSON)
+        assert status in (200, 400, 422), content
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"features": [[1, 2], [1]]}',
+        b'{"features": [[]]}',
+        b'{"features": []}',
+        b'{"features": {"a": 1}}',
+        b'{"features": ' + b"[" * 70 + b"1" + b"]" * 70 + b"}",
+        b'{"rows": []}',
+        b'{"row": 1, "rows": [1]}',
+        b'{"row": 99999}',
+        b'{"row": -1}',
+        b'{"row": 1, "odd": 1}',
+        b'{"row": 1, "classes": []}',
+        b'{"row": 1, "classes": [["seen"]]}',
+        b'{"row": 1, "classes": "\\u0000"}',
+        b'{"row": 1, "classes": ["\\ud800"]}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"[]",
+        b"",
+        b"\xff\xfe",
+        b'{"row": 1',
+        b"null",
+    ],
+    ids=lambda body: body[:30].decode("latin-1"),
+)
+def test_odd_bodies(server, body):
+    status, headers, content = server.ask("POST", "/api/predict", body, JSON)
+    assert status in (400, 422), content
+    assert headers["Content-Type"] == "application/problem+json"
+    for path in ("/api/explain", "/api/retrieve", "/api/classes", "/v2/models/keywords/infer"):
+        status, _, content = server.ask("POST", path, body, JSON)
+        assert status in (200, 400, 422), (path, content)
+
+
+def test_wrong_kinds_of_body(server):
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "", "application/xml"):
+        answer = server.ask("POST", "/api/predict", b'{"row": 1}', {"Content-Type": kind})
+        problem(answer, 415)
+        status, _, _ = server.ask("POST", "/api/explain", b'{"row": 1}', {"Content-Type": kind})
+        assert status in (415, 422)
+
+
+def test_too_much_to_explain(server):
+    answer = server.ask("POST", "/api/predict", {"rows": [1] * 1000, "explain": True})
+    assert "explained" in problem(answer, 413)
+
+
+def test_body_that_is_too_large(server):
+    line = "Content-Length: 104857600"
+    answer = raw(server, head("POST", "/api/predict", line, "Content-Type: application/json"))
+    assert status_of(answer) == 413
+    assert b'"status":413' in answer
+    answer = raw(server, head("POST", "/api/predict", "Content-Length: 99" + "9" * 30))
+    assert status_of(answer) in (400, 413)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x"])
+@pytest.mark.parametrize("path", ["/api/predict", "/api/explain", "/v2/models/keywords/infer"])
+def test_endless_body(server, path, kind):
+    """A body of 100 MB in pieces, whose length was not said."""
+    piece = b"10000\r\n" + b" " * 65536 + b"\r\n"
+    start = head("POST", path, "Transfer-Encoding: chunked", f"Content-Type: {kind}")
+    sent = 0
+    with socket.create_connection((server.host, server.port), 30) as connection:
+        connection.sendall(start)
+        try:
+            while sent < 100 * 2**20:
+                connection.sendall(piece)
+                sent += 65536
+        except OSError:
+            pass
+        answer = everything(connection)
+    assert sent < 100 * 2**20, "the server has read all of it"
+    assert status_of(answer) in (None, 400, 413, 415, 422)
+
+
+def test_json_that_grows_when_it_is_read(server):
+    body = b'{"features": [' + b"{}," * 5_000_000 + b"{}]}"
+    assert server.ask("POST", "/api/predict", body, JSON)[0] in (400, 422)
+    body = b'{"inputs": [' + b"[]," * 5_000_000 + b"[]]}"
+    packed = zlib.compress(body, 9)
+    headers = {**JSON, "Content-Encoding": "deflate"}
+    assert server.ask("POST", "/v2/models/keywords/infer", packed, headers)[0] in (400, 422)
+
+
+def test_compressed_bomb(server):
+    packer = zlib.compressobj(9)
+    packed = b"".join(packer.compress(bytes(2**20)) for _ in range(300)) + packer.flush()
+    headers = {**JSON, "Content-Encoding": "deflate"}
+    answer = server.ask("POST", "/v2/models/keywords/infer", packed, headers)
+    assert "more than" in problem(answer, 413)
+
+
+def test_many_uploads_at_a_time(emoji_models):
+    """What all requests hold together is bounded, however many there are."""
+    limits = {"upload_bytes": 2**20, "json_bytes": 2**20, "all_upload_bytes": 3 * 2**20}
+    running = LiveServer(serve_script({"keywords": emoji_models["keywords"]}, limits=limits))
+    place, kind, stack = (running.host, running.port), "application/json", contextlib.ExitStack()
+    try:
+        for number in range(6):
+            connection = stack.enter_context(socket.create_connection(place, 30))
+            start = head("POST", "/api/predict", "Content-Length: 1048000", f"Content-Type: {kind}")
+            connection.sendall(start + b" " * 1_000_000)
+            if number < 3:
+                time.sleep(0.5)  # it is read, and held
+            else:
+                answer = everything(connection)
+                assert status_of(answer) == 503
+                assert b"too much to read" in answer
+        stack.close()
+        data = {"features": [[0.5] * 1280]}
+        assert ask_patiently(running, "POST", "/api/predict", data)[0] == 200
+    finally:
+        stack.close()
+        running.stop()
+
+
+# -- many classes ---------------------------------------------------------------------------------
+
+
+def test_ten_thousand_candidates(server, emoji, tmp_path):
+    names = [f"class {i}" for i in range(10_000)]
+    answer = server.ask("POST", "/api/predict", {"row": 1, "classes": names})
+    assert "no class 'class 0'" in problem(answer, 400)
+    known = list(emoji.split().test) * 1000
+    assert server.ask("POST", "/api/predict", {"row": 1, "classes": known[:10_000]})[0] == 200
+    problem(server.ask("POST", "/api/predict", {"row": 1, "classes": ["seen"] * 30_000}), 422)
+
+    from latem import ESZSL
+
+    rng = np.random.default_rng(0)
+    table = (names, rng.random((10_000, 40)))
+    model = ESZSL(table, gamma=1.0, lam=1.0).fit(rng.random((40, 16)), np.array(names[:20] * 2))
+    model.save(tmp_path / "many.safetensors")
+    running = LiveServer(serve_script({"many": tmp_path / "many.safetensors"}))
+    try:
+        features = rng.random((1, 16)).tolist()
+        before = running.memory()
+        for first in range(80):  # different questions, more than are kept
+            wanted = {"features": features, "classes": names[first:]}
+            status, _, content = running.ask("POST", "/api/predict", wanted)
+            assert status == 200, content
+        assert f"among {10_000 - 79} classes" in content.decode()
+        assert running.memory() - before < GROWTH
+    finally:
+        running.stop()
+
+
+# -- paths ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../app.py",
+        "/static/../../../../../../etc/passwd",
+        "/static/%2e%2e/app.py",
+        "/static/..%2f..%2fapp.py",
+        "/static/%2e%2e%2fapp.py",
+        "/static/..%5c..%5capp.py",
+        "/static//etc/passwd",
+        "/static/%00",
+        "/static/a%00.js",
+        "/static/" + "a" * 5000,
+        "/static/%ff%fe",
+        "/static/",
+        "/static",
+        "/api/pictures/../../etc/passwd",
+        "/api/pictures/..%2f..%2fetc%2fpasswd",
+        "/api/pictures/%00",
+        "/api/pictures/-1",
+        "/api/pictures/1e3",
+        "/api/pictures/999999999999999999999999",
+        "/api/albums/..%2f..%2fx/answers.csv",
+        "/v2/models/..%2f..%2fetc",
+        "/v2/models/%00",
+        "/%",
+        "//evil.example/",
+        "/api/images?name=%00&offset=-1",
+    ],
+)
+def test_paths_lead_nowhere(server, path):
+    answer = raw(server, head("GET", path, "Connection: close"))
+    assert status_of(answer) in (400, 404, 405, 422, 307), answer[:300]
+    assert b"root:" not in answer
+    assert b"create_app" not in answer
+
+
+def test_targets_that_are_no_paths(server):
+    for line in ("GET http://evil.example/api/about", "CONNECT evil.example:80", "OPTIONS *"):
+        answer = raw(server, f"{line} HTTP/1.1\r\nHost: evil.example\r\n\r\n".encode())
+        assert status_of(answer) in (None, 400, 403, 404, 405)
+
+
+# -- clients that are slow, silent, or gone -------------------------------------------------------
+
+
+def closed_after(connection, seconds):
+    """Seconds until the server closed a connection, and what it said before."""
+    start = time.monotonic()
+    connection.settimeout(seconds)
+    answer = everything(connection)
+    return time.monotonic() - start, answer
+
+
+def drip(connection, data, seconds, pause=0.1):
+    """Send bytes one by one; seconds until the server closed, and what it said before."""
+    start = time.monotonic()
+    connection.settimeout(pause)
+    answer = b""
+    for place in range(10**6):
+        if time.monotonic() - start > seconds:
+            raise AssertionError("The server has not closed the connection.")
+        try:
+            connection.sendall(data[place % len(data) :][:1])
+            part = connection.recv(65536)
+            if not part:
+                break
+            answer += part
+        except TimeoutError:
+            continue
+        except OSError:
+            break
+    return time.monotonic() - start, answer
+
+
+def test_head_in_drips(strict):
+    with socket.create_connection((strict.host, strict.port)) as connection:
+        connection.sendall(b"GET /api/about HTTP/1.1\r\nX: ")
+        took, answer = drip(connection, b"a", 8)
+    assert took < 4
+    assert answer == b""
+
+
+def test_silence(strict):
+    with socket.create_connection((strict.host, strict.port)) as connection:
+        took, answer = closed_after(connection, 8)
+    assert took < 4
+    assert answer == b""
+
+
+def test_line_ends_after_an_answer(strict):
+    """Empty lines between requests do not hold a connection."""
+    with socket.create_connection((strict.host, strict.port)) as connection:
+        connection.sendall(head("GET", "/v2/health/live"))
+        time.sleep(0.3)
+        took, answer = drip(connection, b"\r\n", 10)
+    assert took < 5
+    assert status_of(answer) == 200
+
+
+def test_body_in_drips(strict):
+    start = head("POST", "/api/predict", "Content-Length: 9999", "Content-Type: application/json")
+    with socket.create_connection((strict.host, strict.port)) as connection:
+        connection.sendall(start)
+        took, answer = drip(connection, b" ", 10)
+    assert took < 6
+    assert status_of(answer) == 408
+    assert b"within 2 seconds" in answer
+
+
+def test_body_in_drips_that_nobody_reads(strict):
+    start = head("GET", "/v2/health/live", "Content-Length: 9999")
+    with socket.create_connection((strict.host, strict.port)) as connection:
+        connection.sendall(start)
+        took, answer = drip(connection, b" ", 10)
+    assert took < 6
+    assert status_of(answer) == 200
+
+
+def test_head_without_end(strict):
+    sent = 0
+    with socket.create_connection((strict.host, strict.port), 20) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\n")
+        try:
+            while sent < 50 * 2**20:
+                connection.sendall(b"X-Long: " + b"a" * 8000 + b"\r\n")
+                sent += 8010
+        except OSError:
+            pass
+        answer = everything(connection)
+    assert sent < 10 * 2**20
+    assert status_of(answer) in (None, 400, 431)
+
+
+def test_client_that_does_not_read(strict):
+    """Answers that nobody takes are not kept for ever."""
+    took = flood(strict, head("GET", "/api/classes") * 8, 0.05)
+    assert took < 14
+
+
+def test_client_that_does_not_wait(strict):
+    """Requests that are sent ahead of answers are not queued without end."""
+    took = flood(strict, head("GET", "/v2/health/live") * 1000, 0)
+    assert took < 10
+
+
+def flood(server, data, pause, seconds=20):
+    """Seconds until the server has enough of a client that sends and does not read."""
+    connection = socket.socket()
+    with connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(seconds)
+        connection.connect((server.host, server.port))
+        start = time.monotonic()
+        try:
+            while time.monotonic() - start < seconds:
+                connection.sendall(data)
+                time.sleep(pause)
+        except ConnectionError:
+            pass
+        return time.monotonic() - start
+
+
+def test_too_many_connections(strict):
+    opened = [socket.create_connection((strict.host, strict.port), 10) for _ in range(24)]
+    try:
+        for one in opened:
+            one.sendall(head("GET", "/v2/health/live"))
+            assert status_of(one.recv(4096)) == 200
+        answer = raw(strict, head("GET", "/v2/health/live"))
+        assert status_of(answer) == 503
+        assert b"retry-after: 1" in answer.lower()
+        assert b"application/problem+json" in answer
+        opened[0].sendall(head("GET", "/v2/health/live"))  # those inside are served on
+        assert status_of(opened[0].recv(4096)) == 200
+        more = [socket.create_connection((strict.host, strict.port), 10) for _ in range(60)]
+        for one in more:
+            one.close()
+    finally:
+        for one in opened:
+            one.close()
+
+
+@pytest.mark.parametrize(
+    "rubbish",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),
+        bytes(range(256)) * 40,
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"POST /api/predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+        b"POST /api/predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -4\r\n\r\n",
+        b"POST /api/predict HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n"
+        b"\r\nzz\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade, close\r\n"
+        b"Sec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n\r\n",
+    ],
+    ids=["tls", "bytes", "line", "version", "http2", "smuggled", "negative", "chunk", "websocket"],
+)
+def test_rubbish(strict, rubbish):
+    answer = raw(strict, rubbish, 30)
+    assert status_of(answer) in (None, 200, 400, 403, 415)
+    assert b"HTTP/1.1 101" not in answer
+
+
+def test_client_goes_away(strict):
+    """In the middle of its body, and before the answer; the log stays quiet."""
+    start = head("POST", "/api/predict", "Content-Length: 900000", "Content-Type: application/json")
+    headers, body = form([("a.png", small_picture("PNG"))] * 8)
+    lines = (f"Content-Length: {len(body)}", f"Content-Type: {headers['Content-Type']}")
+    whole = head("POST", "/api/predict", *lines) + body
+    for data in (start, start + b"{" * 1000, whole[:5000], whole):
+        for _ in range(5):
+            with socket.create_connection((strict.host, strict.port), 10) as connection:
+                connection.sendall(data)
+                reset = struct.pack("ii", 1, 0)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+    time.sleep(1)
+    assert "unexpected error" not in "".join(strict.lines)
+
+
+# -- sessions -------------------------------------------------------------------------------------
+
+
+def test_many_sessions(strict):
+    """More than a thousand clients that all want to be remembered."""
+
+    def visit(numbers):
+        connection = strict.connection()
+        try:
+            for i in numbers:
+                body = json.dumps({"name": f"bird {i}", "set": {"tag:animal": 1}})
+                connection.request("POST", "/api/classes", body, JSON)
+                answer = connection.getresponse()
+                content = answer.read()
+                assert answer.status == 201, content
+        finally:
+            connection.close()
+
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        list(threads.map(visit, [range(i, 1200, 4) for i in range(4)]))
+    assert strict.metric("latem_sessions") <= LIMITS["sessions"]
+    assert strict.metric("latem_session_bytes") <= LIMITS["all_session_bytes"]
+
+
+def test_session_that_wants_too_much(strict):
+    _, headers, _ = strict.ask("POST", "/api/classes", {"name": "bird 0", "set": {}})
+    session = {"Latem-Session": headers["Latem-Session"]}
+    for i in range(1, 200):
+        wanted = {"name": f"bird {i}", "set": {"tag:animal": 1}}
+        answer = strict.ask("POST", "/api/classes", wanted, session)
+        if answer[0] != 201:
+            break
+    assert "keeps as much as it may" in problem(answer, 413)
+    assert strict.ask("DELETE", "/api/classes?name=bird%200", headers=session)[0] == 204
+    assert strict.ask("POST", "/api/classes", wanted, session)[0] == 201
+    again = strict.ask("POST", "/api/classes", {"name": "bird 1"}, session)
+    problem(again, 409)
+
+
+def test_forgotten_album(strict):
+    for name in ("x", "..", "%00", "a" * 64):
+        assert strict.ask("DELETE", f"/api/albums/{name}")[0] in (404, 405)
+    problem(strict.ask("POST", "/api/albums/x/names", {}), 404)
+
+
+def test_many_albums(strict):
+    _, headers, _ = strict.ask("POST", "/api/albums", {})
+    session = {"Latem-Session": headers["Latem-Session"]}
+    statuses = [strict.ask("POST", "/api/albums", {}, session)[0] for _ in range(10)]
+    assert statuses == [201] * 7 + [409] * 3
