@@ -43,13 +43,30 @@ def serve(
         Called with the server's address when it can be asked.
     """
     settings = Settings() if settings is None else settings
-    listener = _listen(settings)
-    with listener:
-        app = create_app(models, source, settings)
-        host, port = listener.getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
-        server = _Server(_config(app, settings), ready, f"http://{shown}:{port}/")
-        asyncio.run(server.serve(sockets=[listener]))
+    with _listen(settings) as listener:
+        _run(create_app(models, source, settings), listener, settings, ready)
+
+
+def run_app(app: Any, settings: Settings, ready: Callable[[str], None] | None = None) -> None:
+    """Serve any ASGI application as models are served.
+
+    Parameters
+    ----------
+    app : ASGI application
+    settings, ready
+        As for `serve`.
+    """
+    with _listen(settings) as listener:
+        _run(app, listener, settings, ready)
+
+
+def _run(
+    app: Any, listener: socket.socket, settings: Settings, ready: Callable[[str], None] | None
+) -> None:
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    server = _Server(_config(app, settings), ready, f"http://{shown}:{port}/")
+    asyncio.run(server.serve(sockets=[listener]))
 
 
 def _listen(settings: Settings) -> socket.socket:

@@ -229,8 +229,8 @@ class Shelf:
             try:
                 served = Served(name, load(path), self._source, version)
                 served.facts  # noqa: B018 - made now, so that no request waits for it
-            except (ValueError, OSError, ImportError) as error:
-                _log.error("%s was replaced, but cannot be served: %s", path, error)
+            except Exception as error:  # whatever is wrong with a file, the old model is there
+                _log.error("%s was replaced, but cannot be served: %r", path, error)
                 if self._noted is not None:
                     self._noted(name, "failed", version - 1)
                 continue
