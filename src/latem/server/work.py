@@ -95,10 +95,19 @@ class Batcher:
         Items in a batch.
     seen : callable, optional
         Called with the number of items of every batch.
+    waiting : int, optional
+        Requests for the same thing that may wait; by default as many as `largest`.
     """
 
-    def __init__(self, work: Work, largest: int, seen: Callable[[int], None] | None = None):
+    def __init__(
+        self,
+        work: Work,
+        largest: int,
+        seen: Callable[[int], None] | None = None,
+        waiting: int | None = None,
+    ):
         self._work, self._largest, self._seen = work, largest, seen
+        self._n_waiting = largest if waiting is None else waiting
         self._waiting: dict[Hashable, list[_Waiting]] = {}
         self._running: set[Hashable] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -116,7 +125,7 @@ class Batcher:
             From a list of items to a list of results.
         items : list
         """
-        if self._work.n_open and len(self._waiting.get(key, ())) >= self._largest:
+        if self._work.n_open and len(self._waiting.get(key, ())) >= self._n_waiting:
             raise Busy()
         if key not in self._running:
             self._running.add(key)
