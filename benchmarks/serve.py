@@ -92,7 +92,7 @@ def run_ours(models, together, said):
     app = create_app(models, settings=settings)
     if not together:
         state = app.state.latem
-        app.state.latem = replace(state, scoring=Batcher(state.work, 1, waiting=512))
+        app.state.latem = replace(state, scoring=Batcher(state.work, 1, waiting=512, quick=0.004))
     run_app(app, settings, said.send)
 
 

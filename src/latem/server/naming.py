@@ -27,6 +27,7 @@ from latem.server.shelf import Served, Shelf
 from latem.server.work import Batcher, Room, Work
 
 _N_TOGETHER = 512  # feature vectors that are scored together
+_QUICK = 0.004  # seconds that may pass before other requests are looked after
 _N_PIXELS = 32  # pictures that are encoded together
 
 
@@ -54,7 +55,7 @@ class State:
             Sessions(limits),
             measures,
             work,
-            Batcher(work, _N_TOGETHER, measures.batch.labels("features").observe),
+            Batcher(work, _N_TOGETHER, measures.batch.labels("features").observe, quick=_QUICK),
             Batcher(work, _N_PIXELS, measures.batch.labels("pictures").observe),
             Room(limits.all_pictures),
         )
@@ -214,7 +215,6 @@ class Writer:
 
     def __init__(self, served: Served, session: Session | None):
         self._cards = served.cards
-        self._seen = {str(name) for name in served.model.classes_.tolist()}
         self._invented = {} if session is None else session.classes
 
     def card(self, name: Any) -> dict[str, Any]:

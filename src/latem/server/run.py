@@ -66,14 +66,16 @@ def _run(
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     server = _Server(_config(app, settings), ready, f"http://{shown}:{port}/")
-    asyncio.run(server.serve(sockets=[listener]))
+    server.run(sockets=[listener])
 
 
 def _listen(settings: Settings) -> socket.socket:
     """The socket, before the long work of reading models: a port in use is said at once."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # event loops switch off the delay of small packets for sockets that are said to be TCP only
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted ones inherit it
     try:
         listener.bind((settings.host.strip("[]"), settings.port))
     except OSError as error:
