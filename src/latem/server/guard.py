@@ -97,6 +97,7 @@ class Guard:
         self.app, self.settings, self.keeper = app, settings, keeper
         self.sessions, self.measures = sessions, measures
         self._room = Room(settings.limits.all_upload_bytes)
+        self._counted: dict[tuple[str, int], tuple[Any, Any]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it here."""
@@ -115,13 +116,21 @@ class Guard:
             more = {"WWW-Authenticate": "Bearer"} if status == 401 else {"Connection": "close"}
             await problem_response(status, detail, more)(scope, receive, answer.send)
         else:
-            await self._let_in(scope, receive, answer)
+            await self._let_in(scope, receive, answer, self._largest(scope, headers))
         route = getattr(scope.get("route"), "path", "other")
-        self.measures.requests.labels(route, str(answer.status)).inc()
-        self.measures.seconds.labels(route).observe(time.perf_counter() - start)
+        requests, seconds = self._counters(route, answer.status)
+        requests.inc()
+        seconds.observe(time.perf_counter() - start)
 
-    async def _let_in(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
-        limit = self._largest(scope)
+    def _counters(self, route: str, status: int) -> tuple[Any, Any]:
+        """Counters of a route and a status, looked up once."""
+        key = route, status
+        if key not in self._counted:
+            requests = self.measures.requests.labels(route, str(status))
+            self._counted[key] = requests, self.measures.seconds.labels(route)
+        return self._counted[key]
+
+    async def _let_in(self, scope: Scope, receive: Receive, answer: _Answer, limit: int) -> None:
         body = _Body(receive, limit, self.settings.limits.seconds, self._room)
         scope[COUNT] = body.count
         try:
@@ -136,9 +145,9 @@ class Guard:
         finally:
             self._room.leave(body.n_bytes)
 
-    def _largest(self, scope: Scope) -> int:
+    def _largest(self, scope: Scope, headers: Headers) -> int:
         """Bytes that a request's body may have."""
-        kind = Headers(scope=scope).get("content-type", "")
+        kind = headers.get("content-type", "")
         with_files = kind.lower().startswith("multipart/") or scope["path"].startswith("/v2/")
         limits = self.settings.limits
         return limits.upload_bytes if with_files else min(limits.json_bytes, limits.upload_bytes)
@@ -158,7 +167,7 @@ class Guard:
         if scope["method"] not in _SAFE and origin is not None and not _same_host(origin, host):
             return 403, "Pages of other hosts may not use this server."
         length = byte_count(headers.get("content-length", "0"))
-        limit = self._largest(scope)
+        limit = self._largest(scope, headers)
         if length is None:
             return 400, "Content-Length must be a number of bytes."
         if length > limit:
@@ -207,12 +216,7 @@ class _Body:
     async def receive(self) -> Message:
         if self._whole:  # what follows is the end of the connection, which may take its time
             return await self._receive()
-        try:
-            left = max(self._until - time.monotonic(), 0.001)
-            message: Any = await asyncio.wait_for(self._receive(), left)
-        except (TimeoutError, asyncio.TimeoutError):
-            detail = f"The request was not sent within {self._seconds:g} seconds."
-            raise HTTPException(408, detail, {"Connection": "close"}) from None
+        message = await self._in_time()
         if message["type"] == "http.request":
             self.count(len(message.get("body", b"")))
             self._whole = not message.get("more_body", False)
@@ -220,6 +224,28 @@ class _Body:
                 detail = f"At most {self._limit} bytes may be sent at a time."
                 raise HTTPException(413, detail, {"Connection": "close"})
         return message
+
+    async def _in_time(self) -> Message:
+        """The next part; `asyncio.wait_for` would start a task for each."""
+        task: Any = asyncio.current_task()
+        over = False
+
+        def give_up() -> None:
+            nonlocal over
+            over = True
+            task.cancel()
+
+        left = max(self._until - time.monotonic(), 0.001)
+        timer = asyncio.get_running_loop().call_later(left, give_up)
+        try:
+            return await self._receive()
+        except asyncio.CancelledError:
+            if not over:
+                raise
+            detail = f"The request was not sent within {self._seconds:g} seconds."
+            raise HTTPException(408, detail, {"Connection": "close"}) from None
+        finally:
+            timer.cancel()
 
     def count(self, n: int) -> None:
         """Note that the request holds some more bytes."""
