@@ -42,6 +42,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/parts.py
 	$(BIN)/python benchmarks/rejection.py
+	$(BIN)/python benchmarks/serve.py
 
 lint: $(READY)
 	$(BIN)/ruff check --fix .

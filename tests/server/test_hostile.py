@@ -724,3 +724,19 @@ def test_many_albums(strict):
     session = {"Latem-Session": headers["Latem-Session"]}
     statuses = [strict.ask("POST", "/api/albums", {}, session)[0] for _ in range(10)]
     assert statuses == [201] * 7 + [409] * 3
+
+
+def test_more_pictures_than_fit(emoji_models):
+    """Pictures of all requests together are bounded; further ones are told to come back."""
+    limits = {"pictures": 32, "all_pictures": 8}
+    running = LiveServer(serve_script({"keywords": emoji_models["keywords"]}, limits=limits))
+    try:
+        headers, body = form([("a.jpg", small_picture())] * 9)
+        answer = running.ask("POST", "/api/predict", body, headers)
+        assert "too much to do" in problem(answer, 503)
+        assert answer[1]["Retry-After"] == "1"
+        headers, body = form([("a.jpg", small_picture())] * 8)
+        for _ in range(3):  # what was taken is given back
+            assert running.ask("POST", "/api/predict", body, headers)[0] == 200
+    finally:
+        running.stop()
