@@ -291,6 +291,7 @@ def soak(pool, models, vectors, pictures, seconds):
         "mb_after_a_tenth": early[-1] / 2**20,
         "mb_at_the_end": sizes[-1][1] / 2**20,
         "growth": sizes[-1][1] / early[-1],
+        "mb": [round(size / 2**20) for _, size in sizes[:: max(1, len(sizes) // 10)]],
     }
 
 

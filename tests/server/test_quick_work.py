@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from latem.server.work import Batcher, Room, Work  # noqa: E402
+from latem.server.work import Batcher, Room, Work
 
 
 @pytest.fixture

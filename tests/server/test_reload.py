@@ -133,6 +133,24 @@ def failures(server):
     return sum(float(one.split()[-1]) for one in lines if "_total" in one)
 
 
+def test_models_share_their_encoder(app):
+    shelf = app.state.latem.shelf
+    assert shelf.get("keywords").encoder is shelf.get("maps").encoder
+
+
+def test_many_replacements_take_no_more_memory(running, files, emoji_models):
+    served = files[0]
+    sizes = []
+    for version in range(2, 10):
+        part = served.with_name("part")
+        shutil.copy(emoji_models["keywords"], part)
+        os.replace(part, served)
+        assert wait_for(lambda: kind(running)[0], version) == version
+        assert running.ask("POST", "/api/predict", {"row": 1})[0] == 200
+        sizes.append(running.memory())
+    assert sizes[-1] - sizes[2] < 40 * 2**20
+
+
 def test_model_of_other_features_is_refused(running, files, tmp_path):
     """A model that does not fit the dataset cannot take the place of one that does."""
     import numpy as np

@@ -11,8 +11,8 @@ from live_server import LiveServer
 
 pytest.importorskip("fastapi")
 
-from latem.server.run import run_app  # noqa: E402
-from latem.server.settings import Settings  # noqa: E402
+from latem.server.run import run_app
+from latem.server.settings import Settings
 
 SCRIPT = """
 import asyncio, json
