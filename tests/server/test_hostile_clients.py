@@ -158,18 +158,30 @@ def flood(server, data, pause, seconds=20):
         return time.monotonic() - start
 
 
+def is_live(connection):
+    """Whether the whole answer is that the server lives; it may come in several packets."""
+    found = b""
+    while b'{"live":true}' not in found:
+        part = connection.recv(4096)
+        if not part:
+            return False
+        found += part
+    return status_of(found) == 200
+
+
 def test_too_many_connections(strict):
+    time.sleep(2)  # those of earlier tests are closed
     opened = [socket.create_connection((strict.host, strict.port), 10) for _ in range(24)]
     try:
         for one in opened:
             one.sendall(head("GET", "/v2/health/live"))
-            assert status_of(one.recv(4096)) == 200
+            assert is_live(one)
         answer = raw(strict, head("GET", "/v2/health/live"))
         assert status_of(answer) == 503
         assert b"retry-after: 1" in answer.lower()
         assert b"application/problem+json" in answer
         opened[0].sendall(head("GET", "/v2/health/live"))  # those inside are served on
-        assert status_of(opened[0].recv(4096)) == 200
+        assert is_live(opened[0])
         more = [socket.create_connection((strict.host, strict.port), 10) for _ in range(60)]
         for one in more:
             one.close()
@@ -215,7 +227,8 @@ def test_client_goes_away(strict):
                 reset = struct.pack("ii", 1, 0)
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
     time.sleep(1)
-    assert "unexpected error" not in "".join(strict.lines)
+    log = "".join(strict.lines)
+    assert "unexpected error" not in log, log[log.find("unexpected error") :][:6000]
 
 
 # -- sessions -------------------------------------------------------------------------------------

@@ -200,7 +200,12 @@ class _Answer:
                 headers.append(
                     "Set-Cookie", f"{COOKIE}={new.name}; Path=/; HttpOnly; SameSite=Strict"
                 )
-        await self._send(message)
+        try:
+            await self._send(message)
+        except RuntimeError as error:
+            if "closed" not in str(error):
+                raise
+            raise ClientDisconnect from None  # uvloop's word for a connection that was aborted
 
 
 class _Body:
