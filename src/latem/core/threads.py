@@ -64,8 +64,16 @@ class _BlasLimit:
         holders = self._holders.get(threading.get_ident())
         if not holders:
             return 0
-        running: set[int] = set()
+        left = len(holders)  # usually all are running, and not far up the stack
         caller: FrameType | None = frame
+        while caller is not None and left:
+            while left and holders[left - 1] is caller:
+                left -= 1
+            caller = caller.f_back
+        if not left:
+            return len(holders)
+        running: set[int] = set()
+        caller = frame
         while caller is not None:
             running.add(id(caller))
             caller = caller.f_back

@@ -133,6 +133,25 @@ def _place(name: Any, seen: np.ndarray) -> int | None:
     return int(found[0]) if len(found) else None
 
 
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What images are compared with beside some candidates.
+
+    Attributes
+    ----------
+    outsiders : Outsiders
+        How pictures of none of them look.
+    rivals : list
+        The seen classes beside them; none where nearly all of them are candidates.
+    seen : ndarray of bool
+        Which of the candidates are seen classes.
+    """
+
+    outsiders: Outsiders
+    rivals: list[Any]
+    seen: np.ndarray
+
+
 class AcceptanceMixin(metaclass=ABCMeta):
     """How strange a picture is to the candidates.
 
@@ -183,20 +202,31 @@ class AcceptanceMixin(metaclass=ABCMeta):
             )
         return self.acceptance_
 
-    def strangeness_of(self, X: Any, classes: Any, scores: np.ndarray) -> np.ndarray:
-        """The same where the candidates' scores are known already."""
+    def strangeness_of(
+        self, X: Any, classes: Any, scores: np.ndarray, beside: Beside | None = None
+    ) -> np.ndarray:
+        """The same where the candidates' scores are known already, and perhaps `beside` as well."""
         known = self.acceptance_
-        table, others = self._outsiders(classes)
-        seen = np.isin(self.candidate_names(classes), self.classes_)
+        beside = self.beside(classes) if beside is None else beside
         rivals = None
-        if others:
-            rivals = self.class_scores(X, others) - known.seen_penalty
-        value = membership(scores - known.seen_penalty * seen, rivals, known.temperature)
-        found = table.rates(value, scores.shape[1])
+        if beside.rivals:
+            rivals = self.class_scores(X, beside.rivals) - known.seen_penalty
+        value = membership(scores - known.seen_penalty * beside.seen, rivals, known.temperature)
+        found = beside.outsiders.rates(value, scores.shape[1])
         with single_threaded_blas():
             kin = known.kinship(np.asarray(X))
         found[kin < known.kinship.threshold] = 1.0
         return found
+
+    def beside(self, classes: Any = None) -> Beside:
+        """What candidates are compared with; it holds for all images."""
+        known = self._known_acceptance()
+        names = self.candidate_names(classes)
+        others = self.classes_[~np.isin(self.classes_, names)]
+        seen = np.isin(names, self.classes_)
+        if len(others) > _FEW_RIVALS * len(self.classes_):
+            return Beside(known.rivalled, others.tolist(), seen)
+        return Beside(known.alone, [], seen)
 
     def usual_strangeness(self, classes: Any = None, share: float = 0.95) -> float:
         """Strangeness that this share of the pictures of candidates does not exceed.
@@ -207,16 +237,8 @@ class AcceptanceMixin(metaclass=ABCMeta):
             The candidates; see `decision_function`.
         share : float
         """
-        table, _ = self._outsiders(classes)
+        table = self.beside(classes).outsiders
         return table.rate_for(len(self.candidate_names(classes)), share)
-
-    def _outsiders(self, classes: Any) -> tuple[Outsiders, list[Any]]:
-        """How outsiders look among these candidates, and the seen classes beside them."""
-        known = self._known_acceptance()
-        others = self.classes_[~np.isin(self.classes_, self.candidate_names(classes))]
-        if len(others) > _FEW_RIVALS * len(self.classes_):
-            return known.rivalled, others.tolist()
-        return known.alone, []
 
     def predict_proba_each(self, X: Any, classes: Any = None) -> np.ndarray:
         """Probability of each class by itself, whatever the other candidates are.

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from latem.core.threads import resolve_threads
+from latem.core.threads import resolve_threads, single_threaded_blas
 from latem.metrics.calibration import probabilities_of
 from latem.models.answers import VERDICTS, Answer, Answers
 from latem.models.probabilities import ProbabilityMixin
@@ -140,6 +140,7 @@ class Asked:
             seen_penalty = getattr(model, "seen_penalty_", 0.0) if mixed else 0.0
         self.penalty = _number(seen_penalty, "seen_penalty")
         self.rate, self.limit = None, 1.0
+        self._beside: Any = None
         if hasattr(model, "acceptance_"):
             chosen = model.acceptance_.false_accept_rate
             self.rate = chosen if false_accept_rate is None else false_accept_rate
@@ -148,6 +149,7 @@ class Asked:
                     f"false_accept_rate must be a share from 0 to 1, not {false_accept_rate!r}."
                 )
             self.limit = max(self.rate, model.usual_strangeness(self.classes, _USUAL))
+            self._beside = model.beside(self.classes)
         elif false_accept_rate is not None and false_accept_rate != 1:
             raise ValueError(
                 f"{type(model).__name__} does not know what outsiders look like, so it cannot "
@@ -157,6 +159,10 @@ class Asked:
 
     def answers(self, X: Any, pictures: list[str]) -> list[Answer]:
         """Answers about images, known by these texts."""
+        with single_threaded_blas():  # once, not for every part
+            return self._answers(X, pictures)
+
+    def _answers(self, X: Any, pictures: list[str]) -> list[Answer]:
         model = self.model
         plain = model.class_scores(X, self.classes)
         scores = plain - self.penalty * self.seen if self.penalty else plain
@@ -183,7 +189,7 @@ class Asked:
         """How strange images are, by the model's scores before any penalty; None if unknown."""
         if self.rate is None:
             return None
-        return np.asarray(self.model.strangeness_of(X, self.classes, scores))
+        return np.asarray(self.model.strangeness_of(X, self.classes, scores, self._beside))
 
     def verdicts(self, strangeness: np.ndarray, first: np.ndarray | None) -> list[str]:
         """Verdicts on images.

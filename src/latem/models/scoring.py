@@ -86,7 +86,7 @@ class MapScorer:
 
 def row_blocks(n_samples: int, n_classes: int) -> list[slice]:
     """Blocks of rows whose scores fit a few megabytes; they depend on nothing else."""
-    rows = int(np.clip(_LARGEST_BLOCK // (8 * max(n_classes, 1)), 16, 4096))
+    rows = min(max(_LARGEST_BLOCK // (8 * max(n_classes, 1)), 16), 4096)
     return [slice(first, min(first + rows, n_samples)) for first in range(0, n_samples, rows)]
 
 

@@ -18,12 +18,14 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from latem.server.measures import Measures
 from latem.server.problems import problem_response
 from latem.server.sessions import COOKIE, HEADER, Session, Sessions
 from latem.server.settings import Settings
+from latem.server.work import Room
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
@@ -43,6 +45,8 @@ _RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEAD
 _OPEN = ("/", "/api/about", "/api/session", "/v2/health/live", "/v2/health/ready")
 _OPEN_FOLDER = "/static/"
 _log = logging.getLogger(__name__)
+_GONE = 499  # counted for clients that went away before they were answered
+COUNT = "latem.count"  # where a request keeps what notes the bytes that it holds
 _N_DIGITS = 18  # of a number of bytes
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -92,6 +96,8 @@ class Guard:
     ):
         self.app, self.settings, self.keeper = app, settings, keeper
         self.sessions, self.measures = sessions, measures
+        self._room = Room(settings.limits.all_upload_bytes)
+        self._counted: dict[tuple[str, int], tuple[Any, Any]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it here."""
@@ -110,21 +116,41 @@ class Guard:
             more = {"WWW-Authenticate": "Bearer"} if status == 401 else {"Connection": "close"}
             await problem_response(status, detail, more)(scope, receive, answer.send)
         else:
-            await self._let_in(scope, receive, answer)
+            await self._let_in(scope, receive, answer, self._largest(scope, headers))
         route = getattr(scope.get("route"), "path", "other")
-        self.measures.requests.labels(route, str(answer.status)).inc()
-        self.measures.seconds.labels(route).observe(time.perf_counter() - start)
+        requests, seconds = self._counters(route, answer.status)
+        requests.inc()
+        seconds.observe(time.perf_counter() - start)
 
-    async def _let_in(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
-        limits = self.settings.limits
-        body = _Body(receive, limits.upload_bytes, limits.seconds)
+    def _counters(self, route: str, status: int) -> tuple[Any, Any]:
+        """Counters of a route and a status, looked up once."""
+        key = route, status
+        if key not in self._counted:
+            requests = self.measures.requests.labels(route, str(status))
+            self._counted[key] = requests, self.measures.seconds.labels(route)
+        return self._counted[key]
+
+    async def _let_in(self, scope: Scope, receive: Receive, answer: _Answer, limit: int) -> None:
+        body = _Body(receive, limit, self.settings.limits.seconds, self._room)
+        scope[COUNT] = body.count
         try:
             await self.app(scope, body.receive, answer.send)
+        except ClientDisconnect:
+            answer.status = _GONE
         except Exception:
-            _log.exception("an unexpected error on %s", scope["path"])
+            _log.exception("an unexpected error on %r", scope["path"])
             if not answer.started:
                 detail = "Something went wrong in the server; its log tells what."
                 await problem_response(500, detail)(scope, receive, answer.send)
+        finally:
+            self._room.leave(body.n_bytes)
+
+    def _largest(self, scope: Scope, headers: Headers) -> int:
+        """Bytes that a request's body may have."""
+        kind = headers.get("content-type", "")
+        with_files = kind.lower().startswith("multipart/") or scope["path"].startswith("/v2/")
+        limits = self.settings.limits
+        return limits.upload_bytes if with_files else min(limits.json_bytes, limits.upload_bytes)
 
     def _refusal(
         self, scope: Scope, headers: Headers, session: Session | None
@@ -141,7 +167,7 @@ class Guard:
         if scope["method"] not in _SAFE and origin is not None and not _same_host(origin, host):
             return 403, "Pages of other hosts may not use this server."
         length = byte_count(headers.get("content-length", "0"))
-        limit = self.settings.limits.upload_bytes
+        limit = self._largest(scope, headers)
         if length is None:
             return 400, "Content-Length must be a number of bytes."
         if length > limit:
@@ -174,35 +200,64 @@ class _Answer:
                 headers.append(
                     "Set-Cookie", f"{COOKIE}={new.name}; Path=/; HttpOnly; SameSite=Strict"
                 )
-        await self._send(message)
+        try:
+            await self._send(message)
+        except RuntimeError as error:
+            if "closed" not in str(error):
+                raise
+            raise ClientDisconnect from None  # uvloop's word for a connection that was aborted
 
 
 class _Body:
     """A request's body, as long as it is not too long and does not take too long."""
 
-    def __init__(self, receive: Receive, limit: int, seconds: float):
-        self._receive, self._limit = receive, limit
+    def __init__(self, receive: Receive, limit: int, seconds: float, room: Room):
+        self._receive, self._limit, self._room = receive, limit, room
         self._until = time.monotonic() + seconds
         self._seconds = seconds
-        self._n_bytes = 0
+        self.n_bytes = 0
         self._whole = False
 
     async def receive(self) -> Message:
         if self._whole:  # what follows is the end of the connection, which may take its time
             return await self._receive()
-        try:
-            left = max(self._until - time.monotonic(), 0.001)
-            message: Any = await asyncio.wait_for(self._receive(), left)
-        except (TimeoutError, asyncio.TimeoutError):
-            detail = f"The request was not sent within {self._seconds:g} seconds."
-            raise HTTPException(408, detail, {"Connection": "close"}) from None
+        message = await self._in_time()
         if message["type"] == "http.request":
-            self._n_bytes += len(message.get("body", b""))
+            self.count(len(message.get("body", b"")))
             self._whole = not message.get("more_body", False)
-            if self._n_bytes > self._limit:
+            if self.n_bytes > self._limit:
                 detail = f"At most {self._limit} bytes may be sent at a time."
                 raise HTTPException(413, detail, {"Connection": "close"})
         return message
+
+    async def _in_time(self) -> Message:
+        """The next part; `asyncio.wait_for` would start a task for each."""
+        task: Any = asyncio.current_task()
+        over = False
+
+        def give_up() -> None:
+            nonlocal over
+            over = True
+            task.cancel()
+
+        left = max(self._until - time.monotonic(), 0.001)
+        timer = asyncio.get_running_loop().call_later(left, give_up)
+        try:
+            return await self._receive()
+        except asyncio.CancelledError:
+            if not over:
+                raise
+            detail = f"The request was not sent within {self._seconds:g} seconds."
+            raise HTTPException(408, detail, {"Connection": "close"}) from None
+        finally:
+            timer.cancel()
+
+    def count(self, n: int) -> None:
+        """Note that the request holds some more bytes."""
+        if not self._room.take(n):
+            detail = "The server has too much to read; try again in a moment."
+            raise HTTPException(503, detail, {"Retry-After": "1", "Connection": "close"})
+        self.n_bytes += n
 
 
 def byte_count(text: str) -> int | None:

@@ -19,14 +19,15 @@ from latem.models.answers import Answer
 from latem.models.class_view import GROUPS
 from latem.report.names import label
 from latem.server.measures import Measures
-from latem.server.problems import ProblemError
+from latem.server.problems import Busy, ProblemError
 from latem.server.schemas import Options
 from latem.server.sessions import Invented, Session, Sessions
 from latem.server.settings import Settings
 from latem.server.shelf import Served, Shelf
-from latem.server.work import Batcher, Work
+from latem.server.work import Batcher, Room, Work
 
 _N_TOGETHER = 512  # feature vectors that are scored together
+_QUICK = 0.004  # seconds that may pass before other requests are looked after
 _N_PIXELS = 32  # pictures that are encoded together
 
 
@@ -41,6 +42,7 @@ class State:
     work: Work
     scoring: Batcher
     encoding: Batcher
+    pictures: Room
 
     @classmethod
     def of(cls, settings: Settings, shelf: Shelf, measures: Measures) -> State:
@@ -53,8 +55,9 @@ class State:
             Sessions(limits),
             measures,
             work,
-            Batcher(work, _N_TOGETHER, measures.batch.labels("features").observe),
+            Batcher(work, _N_TOGETHER, measures.batch.labels("features").observe, quick=_QUICK),
             Batcher(work, _N_PIXELS, measures.batch.labels("pictures").observe),
+            Room(limits.all_pictures),
         )
 
 
@@ -153,6 +156,17 @@ async def encoded(
     state: State, served: Served, contents: Sequence[bytes]
 ) -> list[np.ndarray | str]:
     """Features of pictures, or why each cannot be read."""
+    if not state.pictures.take(len(contents)):
+        raise Busy()
+    try:
+        return await _encoded(state, served, contents)
+    finally:
+        state.pictures.leave(len(contents))
+
+
+async def _encoded(
+    state: State, served: Served, contents: Sequence[bytes]
+) -> list[np.ndarray | str]:
     encoder = served.encoder if "encoder" in vars(served) else await _load_encoder(state, served)
     pixels: list[np.ndarray | str] = [
         await state.work.run(_decoded, encoder, content, state.settings.limits.pixels)
@@ -201,7 +215,6 @@ class Writer:
 
     def __init__(self, served: Served, session: Session | None):
         self._cards = served.cards
-        self._seen = {str(name) for name in served.model.classes_.tolist()}
         self._invented = {} if session is None else session.classes
 
     def card(self, name: Any) -> dict[str, Any]:

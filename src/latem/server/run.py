@@ -9,14 +9,22 @@ from collections.abc import Callable
 from typing import Any
 
 import uvicorn
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from latem.server.app import create_app
-from latem.server.settings import Settings
+from latem.server.problems import problem_response
+from latem.server.settings import Limits, Settings
 from latem.server.shelf import Source
 
 _KEPT_ALIVE = 15  # seconds that an idle connection stays open
 _GRACE = 10  # seconds for requests under way when the server is stopped
+_N_AHEAD = 128  # requests that a client may send before it has the answer to the first
+_LARGEST_HEAD = 64 * 1024  # bytes
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"Content-Length: 0\r\nConnection: close\r\n\r\n"
+)
 
 
 def serve(
@@ -35,20 +43,39 @@ def serve(
         Called with the server's address when it can be asked.
     """
     settings = Settings() if settings is None else settings
-    listener = _listen(settings)
-    with listener:
-        app = create_app(models, source, settings)
-        host, port = listener.getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
-        server = _Server(_config(app, settings), ready, f"http://{shown}:{port}/")
-        asyncio.run(server.serve(sockets=[listener]))
+    with _listen(settings) as listener:
+        _run(create_app(models, source, settings), listener, settings, ready)
+
+
+def run_app(app: Any, settings: Settings, ready: Callable[[str], None] | None = None) -> None:
+    """Serve any ASGI application as models are served.
+
+    Parameters
+    ----------
+    app : ASGI application
+    settings, ready
+        As for `serve`.
+    """
+    with _listen(settings) as listener:
+        _run(app, listener, settings, ready)
+
+
+def _run(
+    app: Any, listener: socket.socket, settings: Settings, ready: Callable[[str], None] | None
+) -> None:
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    server = _Server(_config(app, settings), ready, f"http://{shown}:{port}/")
+    server.run(sockets=[listener])
 
 
 def _listen(settings: Settings) -> socket.socket:
     """The socket, before the long work of reading models: a port in use is said at once."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # event loops switch off the delay of small packets for sockets that are said to be TCP only
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted ones inherit it
     try:
         listener.bind((settings.host.strip("[]"), settings.port))
     except OSError as error:
@@ -63,7 +90,8 @@ def _listen(settings: Settings) -> socket.socket:
 def _config(app: Any, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=_limited(settings.limits.header_seconds),
+        http=_limited(settings.limits),
+        ws="none",
         loop="auto",
         lifespan="on",
         log_config=None,
@@ -74,9 +102,7 @@ def _config(app: Any, settings: Settings) -> uvicorn.Config:
         proxy_headers=False,
         timeout_keep_alive=_KEPT_ALIVE,
         timeout_graceful_shutdown=_GRACE,
-        limit_concurrency=settings.limits.connections,
         backlog=256,
-        h11_max_incomplete_event_size=64 * 1024,
     )
 
 
@@ -94,18 +120,42 @@ class _Server(uvicorn.Server):
             self._ready(self._address)
 
 
-def _limited(seconds: float) -> type[HttpToolsProtocol]:
-    """The HTTP protocol, for clients that send the head of a request within some seconds."""
+def _limited(limits: Limits) -> type[HttpToolsProtocol]:
+    """The HTTP protocol, for clients that do not waste connections."""
 
     class Protocol(HttpToolsProtocol):
-        """Closes connections that are opened and then say nothing, or next to nothing."""
+        """Closes connections of clients that say nothing, never end, or do not listen.
+
+        A head of a request must be whole within some seconds and may not be long; the same holds
+        for a body that nobody waits for any more. An answer must be taken within some seconds.
+        """
 
         _patience: asyncio.TimerHandle | None = None
+        _unread: asyncio.TimerHandle | None = None
+        _n_head = 0
 
         def connection_made(self, transport: Any) -> None:
-            """Begin to wait for a request."""
+            """Begin to wait for a request; refuse it if there are too many connections."""
             super().connection_made(transport)
+            n_over = len(self.connections) - limits.connections
+            if n_over > limits.connections:
+                transport.abort()
+            elif n_over > 0:
+                self.app = _too_many
             self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            """Read on; a head that never ends is refused."""
+            self._n_head += len(data)
+            super().data_received(data)
+            if self._patience is not None:
+                if self._n_head > _LARGEST_HEAD and not self.transport.is_closing():
+                    self.transport.write(_TOO_LARGE)
+                    self.transport.close()
+            elif self.timeout_keep_alive_task is None and (
+                self.cycle is None or self.cycle.response_complete
+            ):
+                self._wait()  # for the end of a body that was not read, or for anything at all
 
         def on_message_begin(self) -> None:
             """Begin to wait for the rest of a head."""
@@ -115,24 +165,62 @@ def _limited(seconds: float) -> type[HttpToolsProtocol]:
         def on_headers_complete(self) -> None:
             """Stop waiting: the head is whole."""
             self._stop()
+            self._n_head = 0
+            if len(self.pipeline) >= _N_AHEAD:
+                self.transport.abort()
+                raise ValueError("a client sends requests without waiting for answers")
             super().on_headers_complete()
+
+        def on_response_complete(self) -> None:
+            """Answer the next request; read no further ones while some wait."""
+            super().on_response_complete()
+            if self.pipeline:
+                self.flow.pause_reading()
+
+        def pause_writing(self) -> None:
+            """Begin to wait for the client to take what was sent."""
+            super().pause_writing()
+            if self._unread is None:
+                self._unread = self.loop.call_later(limits.seconds, self._abort)
+
+        def resume_writing(self) -> None:
+            """Stop waiting: it was taken."""
+            self._taken()
+            super().resume_writing()
 
         def connection_lost(self, exc: Exception | None) -> None:
             """Stop waiting."""
             self._stop()
+            self._taken()
             super().connection_lost(exc)
 
         def _wait(self) -> None:
             self._stop()
-            self._patience = self.loop.call_later(seconds, self._give_up)
+            self._n_head = 0
+            self._patience = self.loop.call_later(limits.header_seconds, self._give_up)
 
         def _stop(self) -> None:
             if self._patience is not None:
                 self._patience.cancel()
                 self._patience = None
 
+        def _taken(self) -> None:
+            if self._unread is not None:
+                self._unread.cancel()
+                self._unread = None
+
         def _give_up(self) -> None:
             if not self.transport.is_closing():
                 self.transport.close()
 
+        def _abort(self) -> None:
+            self.transport.abort()
+
     return Protocol
+
+
+async def _too_many(scope: Scope, receive: Receive, send: Send) -> None:
+    """Tell a client to come back when there are fewer connections."""
+    detail = "There are too many connections; try again in a moment."
+    headers = {"Retry-After": "1", "Connection": "close"}
+    await problem_response(503, detail, headers)(scope, receive, send)

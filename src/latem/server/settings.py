@@ -21,8 +21,14 @@ class Limits:
     ----------
     upload_bytes : int
         Of one request's body.
+    json_bytes : int
+        Of one request's body, or its part, that is JSON: it takes many times as much when read.
+    all_upload_bytes : int
+        Of all requests that are being answered.
     pictures : int
-        In one request.
+        In one request; also images that one request may have explained.
+    all_pictures : int
+        Of all requests that are being answered.
     pixels : int
         Of one picture; more are refused before it is decoded.
     rows, classes : int
@@ -32,7 +38,7 @@ class Limits:
     images : int
         Images that one request may list or rank.
     seconds : float
-        For the answer to one request, reading its body included.
+        For the answer to one request, reading its body included, and for the client to take it.
     header_seconds : float
         Until a client has sent the head of its request.
     waiting : int
@@ -50,7 +56,10 @@ class Limits:
     """
 
     upload_bytes: int = 64 * 2**20
+    json_bytes: int = 16 * 2**20
+    all_upload_bytes: int = 512 * 2**20
     pictures: int = 32
+    all_pictures: int = 1024
     pixels: int = 50_000_000
     rows: int = 4096
     classes: int = 20_000

@@ -8,12 +8,13 @@ in its place.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -104,7 +105,10 @@ class Served:
                 "pictures: send features, or train it on a dataset made by latem embed images.",
             )
         try:
-            return load_encoder(self.model.encoder_, **dict(self._source.encoder_options))
+            return _encoder(
+                json.dumps(dict(self.model.encoder_), sort_keys=True),
+                tuple(sorted(self._source.encoder_options.items())),
+            )
         except (ImportError, ValueError, OSError) as error:
             raise ProblemError(409, str(error)) from None
 
@@ -167,6 +171,12 @@ class Served:
             self.scores = {"status": "unavailable", "why": str(error), "result": None}
         else:
             self.scores = {"status": "ready", "why": "", "result": result}
+
+
+@lru_cache(maxsize=4)
+def _encoder(spec: str, options: tuple[tuple[str, Any], ...]) -> Any:
+    """An encoder, which models of the same features and their next versions share."""
+    return load_encoder(json.loads(spec), **dict(options))
 
 
 def n_maps(model: Any) -> int:
@@ -234,8 +244,8 @@ class Shelf:
             try:
                 served = Served(name, load(path), self._source, version)
                 served.warm_up()
-            except (ValueError, OSError, ImportError) as error:
-                _log.error("%s was replaced, but cannot be served: %s", path, error)
+            except Exception as error:  # whatever is wrong with a file, the old model is there
+                _log.error("%s was replaced, but cannot be served: %r", path, error)
                 if self._noted is not None:
                     self._noted(name, "failed", version - 1)
                 continue

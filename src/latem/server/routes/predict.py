@@ -131,6 +131,9 @@ async def _answered(
     kind: str,
 ) -> Response:
     state = state_of(request)
+    limit = state.settings.limits.pictures
+    if options.explain and len(images) > limit:
+        raise ProblemError(413, f"At most {limit} images can be explained at a time.")
     session = own_session(request) if options.keep else session_of(request)
     key, asked = question(served, session, options)
     X = [one for one in images if not isinstance(one, str)]

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from latem.core.version import __version__
 from latem.models.answering import Asked
 from latem.models.answers import Answer
-from latem.server.guard import byte_count
+from latem.server.guard import COUNT, byte_count
 from latem.server.naming import checked_features, encoded, named, question
 from latem.server.problems import ProblemError, documented
 from latem.server.routes.predict import form_options
@@ -204,6 +204,9 @@ async def _read(request: Request) -> tuple[InferRequest, bytes]:
         if n is None or n > len(body):
             raise ProblemError(400, "Inference-Header-Content-Length does not fit the body.")
         head, tail = body[:n], body[n:]
+    limit = state_of(request).settings.limits.json_bytes
+    if len(head) > limit:
+        raise ProblemError(413, f"At most {limit} bytes of JSON may be sent at a time.")
     try:
         content = from_json(head)
     except ValueError as error:
@@ -228,6 +231,7 @@ def _plain(body: bytes, request: Request) -> bytes:
         raise ProblemError(413, f"The body holds more than {limit} bytes.")
     if not reader.eof:
         raise ProblemError(400, f"The body is cut short: its {how} has no end.")
+    request.scope[COUNT](len(plain))
     return plain
 
 
