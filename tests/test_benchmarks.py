@@ -1,9 +1,9 @@
-"""Benchmarks and tools can at least be imported: they use names that exist."""
+"""Benchmarks, tools and examples can at least be imported: they use names that exist."""
 
+import json
 import subprocess
 import sys
 
-import pytest
 from helpers import REPOSITORY
 
 SCRIPTS = sorted(
@@ -12,18 +12,41 @@ SCRIPTS = sorted(
     for path in (REPOSITORY / folder).glob("*.py")
 )
 IMPORT = """
-import importlib.util, sys
-sys.path.insert(0, {folder!r})
-spec = importlib.util.spec_from_file_location("script", {path!r})
-spec.loader.exec_module(importlib.util.module_from_spec(spec))
+import importlib.util, json, sys, traceback
+failed = {}
+for number, (folder, path) in enumerate(json.loads(sys.argv[1])):
+    sys.path.insert(0, folder)
+    spec = importlib.util.spec_from_file_location(f"script_{number}", path)
+    try:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    except BaseException:
+        failed[path] = traceback.format_exc()
+    sys.path.remove(folder)
+print("\\0" + json.dumps(failed))
 """
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_imports(script):
-    path = REPOSITORY / script
-    code = IMPORT.format(folder=str(path.parent), path=str(path))
+def imported(paths):
+    """Why scripts cannot be imported, by path; each in a process that has imported the others."""
+    given = json.dumps([(str(path.parent), str(path)) for path in paths])
     run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=REPOSITORY
+        [sys.executable, "-c", IMPORT, given],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=REPOSITORY,
     )
-    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout.rpartition("\0")[2])
+
+
+def test_imports():
+    assert SCRIPTS
+    assert imported([REPOSITORY / script for script in SCRIPTS]) == {}
+
+
+def test_failures_are_seen(tmp_path):
+    (tmp_path / "good.py").write_text("x = 1")
+    (tmp_path / "bad.py").write_text("from latem import nothing_of_this_name")
+    failed = imported([tmp_path / "good.py", tmp_path / "bad.py"])
+    assert list(failed) == [str(tmp_path / "bad.py")]
+    assert "nothing_of_this_name" in failed[str(tmp_path / "bad.py")]

@@ -8,8 +8,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-WIDTHS = (1280, 390)
-SCHEMES = ("light", "dark")
 CAMERA = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 
 

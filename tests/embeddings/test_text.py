@@ -42,9 +42,9 @@ def test_vectors_are_those_of_the_reference(encoder):
 
 @needs_encoder
 def test_a_sentence_does_not_depend_on_its_neighbours(encoder):
-    sentences = [f"a bird number {i} " * (i + 1) for i in range(40)]
+    sentences = [f"a bird number {i} " * (i + 1) for i in range(34)]
     together = encoder.encode(sentences)
-    for i in (0, 7, 39):
+    for i in (0, 7, 33):
         np.testing.assert_allclose(together[i], encoder.encode([sentences[i]])[0], atol=1e-5)
     assert np.isfinite(encoder.encode(["word " * 1000])).all()
 

@@ -118,6 +118,7 @@ def test_operation(schema, emoji, method, path):
         assert min(seen) < 300  # some requests were answered, not all refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 def test_operation_with_anything(schema, method, path):
     @settings(

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from helpers import PHOTOS
-from visits import SCHEMES, WIDTHS
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 VIEWS = ("picture", "invent", "album", "scores")
@@ -41,8 +40,15 @@ def violations(page):
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1280, "light"),
+        (390, "dark"),
+        pytest.param(1280, "dark", marks=pytest.mark.slow),
+        pytest.param(390, "light", marks=pytest.mark.slow),
+    ],
+)
 def test_axe_finds_nothing_and_nothing_sticks_out(go, view, width, scheme):
     page = go(view, width=width, scheme=scheme)
     settle(page, view)
@@ -50,7 +56,7 @@ def test_axe_finds_nothing_and_nothing_sticks_out(go, view, width, scheme):
     assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_axe_finds_nothing_in_dialogs_and_lists(go, scheme):
     page = go("picture", scheme=scheme)
     page.get_by_role("radio", name="My list").check()

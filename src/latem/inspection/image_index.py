@@ -29,7 +29,7 @@ class ImageIndex:
     Examples
     --------
     >>> from latem import ESZSL, make_latent_world
-    >>> world = make_latent_world(random_state=0)
+    >>> world = make_latent_world(n_poses=1, random_state=0)
     >>> model = ESZSL(world.embeddings["att"]).fit(*world.training())
     >>> X, y = world.testing()
     >>> index = ImageIndex(model, X)
