@@ -12,11 +12,13 @@ import json
 import logging
 import os
 import platform
+import re
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -31,6 +33,7 @@ from latem.core.version import __version__
 FORMAT_VERSION = 1
 _KEY = "latem"
 _VERSIONS = ("numpy", "numba", "scipy", "scikit-learn", "safetensors")
+_DAY = 24 * 60 * 60.0
 
 
 def _read_umask() -> int:
@@ -57,24 +60,76 @@ def library_versions() -> dict[str, str]:
 def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
     """Path of a temporary file that replaces `path` when the block ends well.
 
-    If the block raises, the temporary file is removed and `path` is left as it was.
+    If the block raises, the temporary file is removed and `path` is left as it was. What writers
+    of the same file left behind when they were killed is removed first.
     """
     path = Path(path)
     _check_place(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:50]}.", suffix=".tmp", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        os.chmod(temporary, 0o666 & ~UMASK)
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    _remove_left_over(path)
+    with _temporary_beside(path) as temporary:
+        try:
+            yield temporary
+            os.chmod(temporary, 0o666 & ~UMASK)
+            with open(temporary, "rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
     _sync_folder(path.parent)
     _log.debug("wrote %s", path)
+
+
+@contextmanager
+def _temporary_beside(path: Path) -> Iterator[Path]:
+    """A new file beside `path`, locked for as long as its writer lives, where files can be."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=_prefix(path), suffix=".tmp", dir=path.parent)
+        if os.name != "posix":
+            os.close(handle)  # elsewhere an open file cannot be renamed
+            yield Path(name)
+            return
+        with os.fdopen(handle, "rb") as file:
+            try:
+                _lock(file.fileno())
+            except BlockingIOError:
+                continue  # it is being removed as left over: this writer had not locked it yet
+            except OSError as error:
+                _log.debug("%s cannot be locked: %s", name, error)
+            if os.path.exists(name):
+                yield Path(name)
+                return
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name[:50]}."
+
+
+def _remove_left_over(path: Path) -> None:
+    """Remove temporary files of the same target whose writers were killed."""
+    pattern = re.compile(re.escape(_prefix(path)) + r"\w{8}\.tmp")
+    for name in filter(pattern.fullmatch, os.listdir(path.parent)):
+        with suppress(OSError):  # another writer was quicker, or it belongs to somebody else
+            _remove_if_abandoned(path.parent / name)
+
+
+def _remove_if_abandoned(temporary: Path) -> None:
+    """Remove a temporary file that no process has locked; without locks, an old one."""
+    old = time.time() - temporary.stat().st_mtime > _DAY
+    if os.name != "posix":
+        if old:
+            temporary.unlink()
+        return
+    with open(temporary, "rb") as file:
+        try:
+            _lock(file.fileno())
+        except BlockingIOError:
+            return
+        except OSError:  # a file system without locks
+            if not old:
+                return
+        temporary.unlink()  # still locked, so that no writer begins to use it
+    _log.info("removed %s, which a killed run left behind", temporary)
 
 
 @contextmanager
@@ -121,6 +176,10 @@ def _check_place(path: Path) -> None:
         raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write {path.name} in.")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file.")
+    if path.exists() and not path.is_file():
+        raise OSError(
+            f"{path} is a device, a pipe or the like, which a file would replace; name a file."
+        )
 
 
 def write_text(path: str | PathLike[str], text: str) -> None:
@@ -140,7 +199,10 @@ def write_file(
         raise TypeError(f"{path}: this {kind} cannot be stored as plain data: {error}.") from None
     arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     with atomic_path(path) as temporary:
-        save_file(arrays, temporary, metadata={_KEY: text})
+        try:
+            save_file(arrays, temporary, metadata={_KEY: text})
+        except SafetensorError as error:
+            raise OSError(f"{path} cannot be written: {error}.") from None
     _log.log(logging.INFO if kind == "model" else logging.DEBUG, "wrote the %s %s", kind, path)
 
 
