@@ -8,6 +8,7 @@ never half of either.
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -33,6 +34,7 @@ from latem.core.version import __version__
 FORMAT_VERSION = 1
 _KEY = "latem"
 _VERSIONS = ("numpy", "numba", "scipy", "scikit-learn", "safetensors")
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DAY = 24 * 60 * 60.0
 
 
@@ -66,7 +68,7 @@ def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
     path = Path(path)
     _check_place(path)
     _remove_left_over(path)
-    with _temporary_beside(path) as temporary:
+    with writing(path), _temporary_beside(path) as temporary:
         try:
             yield temporary
             os.chmod(temporary, 0o666 & ~UMASK)
@@ -78,6 +80,17 @@ def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
             raise
     _sync_folder(path.parent)
     _log.debug("wrote %s", path)
+
+
+@contextmanager
+def writing(path: str | PathLike[str]) -> Iterator[None]:
+    """Say what could not be written when the disk is full, which the system does not tell."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise OSError(f"{path} cannot be written: {error.strerror}.") from None
 
 
 @contextmanager
