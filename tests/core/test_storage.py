@@ -117,6 +117,10 @@ def test_a_newer_format_is_refused_with_a_sentence(path):
         latem.load(path)
 
 
+def cast(tensors, name, kind):
+    tensors[name] = tensors[name].astype(kind)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -130,6 +134,11 @@ def test_a_newer_format_is_refused_with_a_sentence(path):
         (lambda t, m: m["params"].update(surprise=1), "surprise"),
         (lambda t, m: m["classes"]["names"].append("yeti"), "no rows for 'yeti'"),
         (lambda t, m: m["classes"].update(dtype="V8"), "class names of type"),
+        (lambda t, m: m["classes"].update(dtype="<U4,(2,"), "class names of type"),
+        (lambda t, m: m["classes"].update(dtype="i8,i8"), "class names of type"),
+        (lambda t, m: m["classes"].update(dtype=["<U4"]), "class names of type"),
+        (lambda t, m: m["classes"].update(dtype="<f1"), "damaged"),
+        (lambda t, m: m["classes"].update(names="zebra"), "class names of type"),
         (lambda t, m: m["table"]["names"].pop(), "69 class names but 70 class vectors"),
         (lambda t, m: m["record"].pop("seed"), "lacks 'seed'"),
         (lambda t, m: m.update(scaling="l2"), "scaling"),
@@ -139,6 +148,10 @@ def test_a_newer_format_is_refused_with_a_sentence(path):
         (lambda t, m: t.update(maps=t["maps"] * np.float32("nan")), "not finite"),
         (lambda t, m: t.update(map_visits=t["map_visits"][1:].copy()), "map_visits of shape"),
         (lambda t, m: t.update({"scaling.shift": np.zeros(3)}), "scaling of shapes"),
+        (lambda t, m: cast(t, "scaling.shift", np.int64), "scaling of types int64 and float64"),
+        (lambda t, m: cast(t, "scaling.scale", np.float16), "scaling of types float64 and float16"),
+        (lambda t, m: cast(t, "map_visits", np.float32), "map_visits of .* type float32"),
+        (lambda t, m: cast(t, "map_violations", np.uint8), "map_violations of .* type uint8"),
     ],
 )
 def test_files_that_do_not_fit_together(path, change, message):
@@ -146,6 +159,19 @@ def test_files_that_do_not_fit_together(path, change, message):
     with pytest.raises(FileFormatError, match=message) as error:
         latem.load(path)
     assert path.name in str(error.value)
+
+
+def test_a_promise_of_wide_names_takes_no_memory(path, model):
+    rewrite(path, lambda tensors, meta: meta["classes"].update(dtype="<U300000000"))
+    classes = latem.load(path).classes_
+    assert classes.dtype == np.dtype("<U256")
+    assert classes.tolist() == model.classes_.tolist()
+
+
+def test_names_that_would_fill_the_memory_are_refused(path):
+    rewrite(path, lambda t, m: m["classes"]["names"].__setitem__(0, "x" * 10_000_000))
+    with pytest.raises(FileFormatError, match="has 10000000 characters"):
+        latem.load(path)
 
 
 def test_other_files(tmp_path, path):

@@ -29,6 +29,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from latem.core.memory import text_array
 from latem.core.version import __version__
 
 FORMAT_VERSION = 1
@@ -250,6 +251,27 @@ def read_file(path: str | PathLike[str], kind: str) -> tuple[dict[str, np.ndarra
         raise FileFormatError(f"{path} holds a latem {found}, not a {kind}.")
     _log.info("read the %s %s", kind, path)
     return tensors, meta
+
+
+def stored_labels(names: list[Any], kind: str) -> np.ndarray:
+    """Labels that a file holds as a list and the type of their array.
+
+    Parameters
+    ----------
+    names : list
+    kind : str
+        As `dtype.str` of NumPy says it. Only the types that labels can have are allowed, and texts
+        take no more room than the longest of them, or than was promised up to 256 characters.
+    """
+    known = isinstance(kind, str) and re.fullmatch(r"\|O|\|b1|[<>|][iuf][1248]|[<>]U\d{1,9}", kind)
+    if not known or not isinstance(names, list):
+        raise FileFormatError(f"class names of type {str(kind)[:40]!r} cannot be")
+    if "U" not in kind:
+        return np.array(names, dtype=kind)
+    found = text_array([str(name) for name in names], "class names")
+    longest = found.dtype.itemsize // 4
+    width = min(int(kind[2:]), max(longest, 256))
+    return found.astype(f"{kind[0]}U{width}")
 
 
 def _sync_folder(folder: Path) -> None:
