@@ -147,10 +147,17 @@ def _remove_if_abandoned(temporary: Path) -> None:
 
 
 @contextmanager
-def only_one(path: str | PathLike[str], message: str) -> Iterator[None]:
+def only_one(path: str | PathLike[str], message: str, *, remove: bool = False) -> Iterator[None]:
     """Hold a lock file while the block runs; a second holder is refused with the message.
 
     The lock belongs to the process: if it is killed, the next one can have the file.
+
+    Parameters
+    ----------
+    path : path of the lock file
+    message : str
+    remove : bool
+        Whether to remove the lock file afterwards.
     """
     with open(path, "a") as file:
         try:
@@ -163,7 +170,22 @@ def only_one(path: str | PathLike[str], message: str) -> Iterator[None]:
                 f"writes to the same folder.",
                 stacklevel=3,
             )
-        yield
+        if remove and not _is_at(file.fileno(), path):  # its holder has just removed it
+            raise BlockingIOError(message)
+        try:
+            yield
+        finally:
+            if remove:
+                with suppress(OSError):  # some systems remove no file that is open
+                    os.unlink(path)
+
+
+def _is_at(descriptor: int, path: str | PathLike[str]) -> bool:
+    """Whether an open file still has its name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _lock(descriptor: int) -> None:
