@@ -21,6 +21,10 @@ LARGEST_RATIO = 10
 LARGEST_TEXTS = 10**9  # bytes of an array of texts, in which each takes as much as the longest
 
 
+class TooLargeError(ValueError):
+    """A file promises more than it can be trusted with."""
+
+
 def check_unpacked(path: str | PathLike[str], unpacked: int, remedy: str) -> None:
     """Refuse a file whose content is far larger than itself.
 
@@ -34,7 +38,7 @@ def check_unpacked(path: str | PathLike[str], unpacked: int, remedy: str) -> Non
     """
     packed = Path(path).stat().st_size
     if unpacked > max(LARGEST_UNPACKED, LARGEST_RATIO * packed):
-        raise ValueError(
+        raise TooLargeError(
             f"{path} has {in_bytes(packed)} but would unpack to {in_bytes(unpacked)}, more than "
             f"{LARGEST_RATIO} times as much; if it is what you expect, {remedy}."
         )

@@ -195,14 +195,14 @@ def _split_problems(path: Path, split: Split, labels: np.ndarray | None) -> list
         return problems
     problems += without_images(path, split, labels)
     if split.held_out:
-        rows = np.array(split.held_out)
-        outside = rows[(rows < 0) | (rows >= len(labels))]
-        if len(outside):
+        rows = range(len(labels))
+        outside = [row for row in split.held_out if row not in rows]
+        if outside:
             problems.append(
-                f"{path}: held_out rows {first_few(outside.tolist())} do not exist; rows are "
+                f"{path}: held_out rows {first_few(outside)} do not exist; rows are "
                 f"counted from 0 to {len(labels) - 1}."
             )
-        inside = rows[(rows >= 0) & (rows < len(labels))]
+        inside = np.array([row for row in split.held_out if row in rows], dtype=np.int64)
         strange = inside[~np.isin(labels[inside], split.train + split.val)]
         if len(strange):
             problems.append(
