@@ -129,3 +129,16 @@ def test_toml_that_is_nested_too_deeply(folder):
     assert any("nested too deeply" in problem for problem in check_folder(folder))
     with pytest.raises(ValueError, match=r"dataset\.toml is not valid TOML: it is nested too"):
         read_folder(folder)
+
+
+@pytest.mark.parametrize("name", ["/home/me/private.jpg", "../private.jpg", "C:\\private.jpg"])
+def test_names_that_lead_out_of_the_folder_are_warned_of(folder, name):
+    path = folder / "images.csv"
+    assert inspect_folder(folder).warnings == []
+    path.write_text(path.read_text().replace("\n,ant", f"\n{name},ant", 1))
+    (warning,) = inspect_folder(folder).warnings
+    assert "images.csv: 1 image names lead out of the folder" in warning
+    assert repr(name) in warning
+    result = run(folder)
+    assert result.exit_code == 0
+    assert "but see the warnings" in result.output

@@ -103,7 +103,8 @@ def test_pictures_are_found_where_they_were_embedded_from(listed, tmp_path):
     out = tmp_path / "o"
     done = run(tmp_path / "m", tmp_path / "data", "--out", out)
     assert done.exit_code == 0, done.output
-    assert done.output.startswith("1 class;")  # one map is not shown, and columns are numbers
+    assert "latem: Pictures are shown from" in done.stderr
+    assert done.stdout.startswith("1 class;")  # one map is not shown, and columns are numbers
     page = (out / "gallery.html").read_text()
     assert page.count("data:image") == 2
     assert "What LatEm has learned" in page

@@ -29,6 +29,7 @@ from latem.datasets.learnable import (
     table_warnings,
     without_images,
 )
+from latem.datasets.picture_files import leads_out
 
 
 @dataclass
@@ -94,6 +95,12 @@ def inspect_folder(path: str | PathLike[str]) -> FolderReport:
     if features is not None:
         problems += _feature_problems(folder / "features.npy", features)
     labels = None if images is None else images[1]
+    if images is not None and (outside := [n for n in images[0].tolist() if leads_out(n)]):
+        report.warnings.append(
+            f"{folder / 'images.csv'}: {len(outside)} image names lead out of the folder of "
+            f"pictures ({first_few(outside)}); galleries and reports show such pictures only if "
+            f"--pictures names a folder that holds them."
+        )
     if features is not None and labels is not None and len(features) != len(labels):
         problems.append(
             f"{folder}: features.npy has {len(features)} rows but images.csv has {len(labels)} "
