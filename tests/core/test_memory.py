@@ -23,11 +23,14 @@ def test_a_full_disk_is_foreseen(tmp_path):
         memory.check_disk(tmp_path, 10**18, "It")
 
 
-def test_more_maps_than_memory_are_refused_at_once():
+def test_more_maps_than_memory_are_refused_at_once(monkeypatch):
     world = make_latent_world(n_images=4, random_state=0)
     model = LatEm(world.embeddings["att"], n_maps=10**10, random_state=0)
     with pytest.raises(ValueError, match=r"LatEm with n_maps=10000000000 would take .* TB of mem"):
         model.fit(*world.training())
+    monkeypatch.setattr(memory, "physical_memory", lambda: 25 * 10**9)
+    with pytest.raises(ValueError, match=r"would take 71\.7 GB of memory; this machine has 25 GB"):
+        model.set_params(n_maps=10**7).fit(*world.training())
 
 
 def test_texts(monkeypatch):

@@ -31,6 +31,7 @@ from latem.models.scoring import MapScorer
 from latem.models.sgd.best_epoch import BestEpoch, EpochScores
 from latem.models.sgd.checkpoint import Checkpoint
 from latem.models.sgd.loop import (
+    LONGEST_BLOCK,
     Callback,
     EpochInfo,
     Progress,
@@ -117,10 +118,14 @@ class RankingModel(MapModel):
         return self._initial_maps((self.n_maps, images.X.shape[1], images.vectors.shape[1]))
 
     def _check_size(self, images: TrainingImages) -> None:
-        """Refuse more maps than the machine can hold; training needs them at least twice."""
-        numbers = 2 * self.n_maps * images.X.shape[1] * images.vectors.shape[1]
+        """Refuse more maps than the machine can hold.
+
+        They are drawn in double precision, kept three times, and applied to blocks of images.
+        """
+        size = np.dtype(self.dtype_).itemsize
+        column = images.X.shape[1] * (8 + 3 * size) + LONGEST_BLOCK // 8 * size
         what = f"Training {type(self).__name__} with n_maps={self.n_maps}"
-        check_memory(numbers * np.dtype(self.dtype_).itemsize, what)
+        check_memory(self.n_maps * images.vectors.shape[1] * column, what)
 
     def _images(self, X: np.ndarray, labels: np.ndarray, *, partial: bool) -> TrainingImages:
         """The images of a training; `partial` is one of several calls of `partial_fit`."""
