@@ -4,9 +4,13 @@ import gzip
 import io
 import json
 import os
+import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
+import pytest
 import sklearn.datasets
 from safetensors import safe_open
 from safetensors.numpy import save_file
@@ -98,6 +102,19 @@ def save_pieces(folder, n, first=0):
         left, top = 7 * i % 400, 5 * i % 200
         piece = photos[i % 2].crop((left, top, left + 200, top + 160 + i % 40))
         piece.save(folder / f"photo {i:03d}.jpg")
+
+
+def on_small_disk(folder, size, arguments):
+    """Run a command with a disk of so many bytes at `folder`, in a file system of its own."""
+    mounted = ("unshare", "--mount", "sh", "-c")
+    mount = f"mount -t tmpfs -o size={size} tmpfs {shlex.quote(str(folder))}"
+    if (
+        not shutil.which("unshare")
+        or subprocess.run((*mounted, mount), capture_output=True).returncode
+    ):
+        pytest.skip("no small disk can be mounted here")
+    line = f"{mount} && {shlex.join(map(str, arguments))}"
+    return subprocess.run((*mounted, line), capture_output=True, text=True, timeout=240)
 
 
 def left_over(root):

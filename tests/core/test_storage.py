@@ -1,6 +1,10 @@
 """Model files: complete, safe to open, never half-written."""
 
 import os
+import signal
+import subprocess
+import sys
+import time
 from contextlib import suppress
 
 import numpy as np
@@ -8,6 +12,7 @@ import pytest
 from helpers import read_meta, rewrite
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 import latem
@@ -112,6 +117,10 @@ def test_a_newer_format_is_refused_with_a_sentence(path):
         latem.load(path)
 
 
+def cast(tensors, name, kind):
+    tensors[name] = tensors[name].astype(kind)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -125,6 +134,11 @@ def test_a_newer_format_is_refused_with_a_sentence(path):
         (lambda t, m: m["params"].update(surprise=1), "surprise"),
         (lambda t, m: m["classes"]["names"].append("yeti"), "no rows for 'yeti'"),
         (lambda t, m: m["classes"].update(dtype="V8"), "class names of type"),
+        (lambda t, m: m["classes"].update(dtype="<U4,(2,"), "class names of type"),
+        (lambda t, m: m["classes"].update(dtype="i8,i8"), "class names of type"),
+        (lambda t, m: m["classes"].update(dtype=["<U4"]), "class names of type"),
+        (lambda t, m: m["classes"].update(dtype="<f1"), "damaged"),
+        (lambda t, m: m["classes"].update(names="zebra"), "class names of type"),
         (lambda t, m: m["table"]["names"].pop(), "69 class names but 70 class vectors"),
         (lambda t, m: m["record"].pop("seed"), "lacks 'seed'"),
         (lambda t, m: m.update(scaling="l2"), "scaling"),
@@ -134,6 +148,10 @@ def test_a_newer_format_is_refused_with_a_sentence(path):
         (lambda t, m: t.update(maps=t["maps"] * np.float32("nan")), "not finite"),
         (lambda t, m: t.update(map_visits=t["map_visits"][1:].copy()), "map_visits of shape"),
         (lambda t, m: t.update({"scaling.shift": np.zeros(3)}), "scaling of shapes"),
+        (lambda t, m: cast(t, "scaling.shift", np.int64), "scaling of types int64 and float64"),
+        (lambda t, m: cast(t, "scaling.scale", np.float16), "scaling of types float64 and float16"),
+        (lambda t, m: cast(t, "map_visits", np.float32), "map_visits of .* type float32"),
+        (lambda t, m: cast(t, "map_violations", np.uint8), "map_violations of .* type uint8"),
     ],
 )
 def test_files_that_do_not_fit_together(path, change, message):
@@ -141,6 +159,19 @@ def test_files_that_do_not_fit_together(path, change, message):
     with pytest.raises(FileFormatError, match=message) as error:
         latem.load(path)
     assert path.name in str(error.value)
+
+
+def test_a_promise_of_wide_names_takes_no_memory(path, model):
+    rewrite(path, lambda tensors, meta: meta["classes"].update(dtype="<U300000000"))
+    classes = latem.load(path).classes_
+    assert classes.dtype == np.dtype("<U256")
+    assert classes.tolist() == model.classes_.tolist()
+
+
+def test_names_that_would_fill_the_memory_are_refused(path):
+    rewrite(path, lambda t, m: m["classes"]["names"].__setitem__(0, "x" * 10_000_000))
+    with pytest.raises(FileFormatError, match="has 10000000 characters"):
+        latem.load(path)
 
 
 def test_other_files(tmp_path, path):
@@ -186,6 +217,87 @@ def test_a_failing_write_leaves_the_old_file(path, model, monkeypatch):
         model.save(path)
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_a_full_disk_is_an_os_error(path, model, monkeypatch):
+    before = path.read_bytes()
+
+    def fail(*_, **__):
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(storage, "save_file", fail)
+    with pytest.raises(OSError, match=r"model\.safetensors cannot be written: .*No space left"):
+        model.save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    for name in ("pipe", "link"):
+        for write in (storage.check_target, lambda path: storage.write_text(path, "text")):
+            with pytest.raises(OSError, match="is a device, a pipe or the like"):
+                write(tmp_path / name)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "pipe"]
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_link_to_a_file_is_replaced_by_a_file(tmp_path):
+    (tmp_path / "old").write_text("old")
+    (tmp_path / "link").symlink_to("old")
+    storage.write_text(tmp_path / "link", "new")
+    assert (tmp_path / "old").read_text() == "old"
+    assert (tmp_path / "link").read_text() == "new"
+
+
+KILLED = """
+import sys, time
+from latem.core.storage import atomic_path
+with atomic_path(sys.argv[1]) as temporary:
+    temporary.write_text("half")
+    print("writing", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="temporary files are locked on POSIX only")
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+    target = tmp_path / "file [1]"
+    writer = subprocess.Popen([sys.executable, "-c", KILLED, target], stdout=subprocess.PIPE)
+    try:
+        assert writer.stdout.readline() == b"writing\n"
+        storage.write_text(target, "whole")
+        assert len(list(tmp_path.iterdir())) == 2  # the writer is alive
+    finally:
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+    (tmp_path / ".file [1].keep.tmp").touch()  # not a name that is given to temporary files
+    (tmp_path / ".other.abcd1234.tmp").touch()
+    storage.write_text(target, "again")
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        ".file [1].keep.tmp",
+        ".other.abcd1234.tmp",
+        target.name,
+    ]
+    assert target.read_text() == "again"
+
+
+def test_without_locks_only_old_left_overs_are_removed(tmp_path, monkeypatch):
+    young, old = tmp_path / ".file.abcd1234.tmp", tmp_path / ".file.abcd5678.tmp"
+    young.touch()
+    old.touch()
+    two_days_ago = time.time() - 2 * 24 * 3600
+    os.utime(old, (two_days_ago, two_days_ago))
+
+    def fail(*_):
+        raise OSError("no locks available")
+
+    if os.name == "posix":
+        monkeypatch.setattr("fcntl.flock", fail)
+    storage.write_text(tmp_path / "file", "text")
+    assert sorted(p.name for p in tmp_path.iterdir()) == [young.name, "file"]
 
 
 def test_places_can_be_checked_before_long_work(tmp_path):

@@ -113,3 +113,32 @@ def test_a_sound_folder(folder):
     report = inspect_folder(folder)
     assert (report.problems, report.obstacles, report.warnings) == ([], [], [])
     assert run(folder).output == f"{folder} is sound.\n"
+
+
+@pytest.mark.parametrize("row", [10**20, 2**63, -1, 15])
+def test_held_out_rows_of_any_size(folder, row):
+    path = folder / "splits" / "standard.toml"
+    path.write_text(path.read_text().replace("held_out = [\n  0\n]", f"held_out = [0, {row}]"))
+    assert any(f"held_out rows {row} do not exist" in problem for problem in check_folder(folder))
+    with pytest.raises(ValueError, match=f"holds out rows .{row}."):
+        read_folder(folder)
+
+
+def test_toml_that_is_nested_too_deeply(folder):
+    (folder / "dataset.toml").write_text("name = " + "[" * 10_000)
+    assert any("nested too deeply" in problem for problem in check_folder(folder))
+    with pytest.raises(ValueError, match=r"dataset\.toml is not valid TOML: it is nested too"):
+        read_folder(folder)
+
+
+@pytest.mark.parametrize("name", ["/home/me/private.jpg", "../private.jpg", "C:\\private.jpg"])
+def test_names_that_lead_out_of_the_folder_are_warned_of(folder, name):
+    path = folder / "images.csv"
+    assert inspect_folder(folder).warnings == []
+    path.write_text(path.read_text().replace("\n,ant", f"\n{name},ant", 1))
+    (warning,) = inspect_folder(folder).warnings
+    assert "images.csv: 1 image names lead out of the folder" in warning
+    assert repr(name) in warning
+    result = run(folder)
+    assert result.exit_code == 0
+    assert "but see the warnings" in result.output

@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 
 from latem import ClassEmbeddings, read_folder
 from latem.cli import app
+from latem.core import memory
 from latem.datasets.arrays import from_npz, from_pictures, from_table, list_pictures
-from latem.datasets.matlab import MatFile, from_gbu, from_release
+from latem.datasets.mat_files import MatFile
+from latem.datasets.matlab import from_gbu, from_release
 from latem.datasets.picture_files import find_pictures
 
 SPLITS = SHARED / "att_splits"
@@ -112,6 +114,60 @@ def test_cut_matlab_files(tmp_path, hdf5):
         MatFile(path)
     with pytest.raises(FileNotFoundError, match="no MATLAB file"):
         MatFile(tmp_path / "none.mat")
+
+
+def write_npz(path, n=4, width=3, **more):
+    rng = np.random.default_rng(0)
+    labels = np.array(["ant", "bee"])[np.arange(n) % 2]
+    np.savez_compressed(path, features=rng.random((n, width)), labels=labels, **more)
+    return path
+
+
+TWO = {"att": ClassEmbeddings(["ant", "bee"], np.eye(2), name="att")}
+
+
+def test_unrelated_arrays_are_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "LARGEST_UNPACKED", 100_000)
+    path = write_npz(tmp_path / "a.npz", junk=np.zeros(10**6))
+    assert len(from_npz(path, TWO).labels) == 4
+    np.savez(tmp_path / "b.npz", features=np.eye(2), junk=np.eye(2))
+    with pytest.raises(ValueError, match=r"no array 'labels'; it has features, junk"):
+        from_npz(tmp_path / "b.npz", TWO)
+
+
+def test_arrays_that_unpack_to_far_more(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "LARGEST_UNPACKED", 100_000)
+    path = write_npz(tmp_path / "a.npz", images=np.zeros(10**5, "U10"))
+    with pytest.raises(ValueError, match=r"^\S*a\.npz has .*would unpack to 4 MB.*numpy\.savez"):
+        from_npz(path, TWO)
+
+
+@pytest.mark.parametrize(("n", "width"), [(0, 3), (4, 0)])
+def test_npz_without_images_or_features(tmp_path, n, width):
+    with pytest.raises(ValueError, match=rf"shape \({n}, {width}\) hold no images or numbers"):
+        from_npz(write_npz(tmp_path / "a.npz", n, width), TWO)
+
+
+def test_tables_without_images_and_with_large_numbers(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("class,x,y\n")
+    with pytest.raises(ValueError, match=r"a\.csv holds no images"):
+        from_table(path, TWO)
+    path.write_text("class,x,y\nant,99999999999999999999999,1\nbee,2,3\n")
+    assert from_table(path, TWO).features.tolist() == [[1e23, 1.0], [2.0, 3.0]]
+    path.write_text("class,x,y\nant,99999999999999999999999,1\nbee,four,3\n")
+    with pytest.raises(ValueError, match="column 'x' must hold numbers, but image 1 has 'four'"):
+        from_table(path, TWO)
+
+
+def test_parquet_that_unpacks_to_far_more(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"class": "ant", "x": np.zeros(50_000), "y": np.ones(50_000)})
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert len(from_table(tmp_path / "a.parquet", TWO).labels) == 50_000
+    monkeypatch.setattr(memory, "LARGEST_UNPACKED", 100_000)
+    with pytest.raises(ValueError, match=r"^\S*a\.parquet has .* would unpack to 1\.2 MB"):
+        from_table(tmp_path / "a.parquet", TWO)
 
 
 PUBLISHED = {  # name: images, classes, attributes, seen, unseen, unseen images ("GBU", Table 1)

@@ -8,10 +8,11 @@ import zipfile
 
 import numpy as np
 import pytest
+from helpers import command
 from matlab_files import write_gbu
 from typer.testing import CliRunner
 
-from latem import ClassEmbeddings, Split, ZeroShotDataset, read_folder, write_folder
+from latem import read_folder
 from latem.cli import app
 from latem.datasets.fetch import ASK, SOURCES, download, fetch, find_source
 
@@ -138,54 +139,49 @@ def test_errors_of_the_server_and_the_net(server, tmp_path):
         download("ftp://127.0.0.1/a.bin", tmp_path / "a.bin")
 
 
-def small_dataset():
-    return ZeroShotDataset(
-        features=np.eye(4, dtype=np.float32),
-        labels=np.array(["ant", "bee", "cat", "dog"]),
-        embeddings={"att": ClassEmbeddings(["ant", "bee", "cat", "dog"], np.eye(4), name="att")},
-        splits={"standard": Split(["ant", "bee"], ["cat"], ["dog"])},
-    )
-
-
 def test_archives_become_dataset_folders(server, tmp_path):
-    write_folder(small_dataset(), tmp_path / "tiny")
     write_gbu(tmp_path / "birds")
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
-        for file in (tmp_path / "tiny").rglob("*"):
-            archive.write(file, f"sets/tiny/{file.relative_to(tmp_path / 'tiny')}")
         for file in (tmp_path / "birds").iterdir():
             archive.write(file, f"xlsa17/data/BIRDS/{file.name}")
-        archive.writestr("../evil.txt", "outside")
     server.files = {"/all.zip": (tmp_path / "all.zip").read_bytes()}
     file, made = fetch(f"{server.url}/all.zip", tmp_path / "data")
     assert file == tmp_path / "data" / "all.zip"
-    assert sorted(made) == [tmp_path / "data" / "BIRDS", tmp_path / "data" / "tiny"]
-    assert read_folder(tmp_path / "data" / "tiny").labels.tolist() == ["ant", "bee", "cat", "dog"]
-    assert len(read_folder(tmp_path / "data" / "BIRDS").features) == 20
-    assert sorted(p.name for p in (tmp_path / "data").iterdir()) == ["BIRDS", "all.zip", "tiny"]
-    assert not (tmp_path / "evil.txt").exists()
+    assert made == [tmp_path / "data" / "BIRDS"]
+    assert len(read_folder(made[0]).features) == 20
+    assert sorted(p.name for p in (tmp_path / "data").iterdir()) == ["BIRDS", "all.zip"]
     assert fetch(f"{server.url}/all.zip", tmp_path / "data")[1] == made
 
 
-def test_archives_that_cannot_be_used(server, tmp_path):
-    write_folder(small_dataset(), tmp_path / "tiny")
-    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
-        for place in ("a/tiny", "b/tiny"):
-            for file in (tmp_path / "tiny").rglob("*"):
-                archive.write(file, f"{place}/{file.relative_to(tmp_path / 'tiny')}")
-    content = (tmp_path / "two.zip").read_bytes()
-    server.files = {"/two.zip": content, "/bad.zip": content.replace(b"ant", b"tna", 1)}
-    with pytest.raises(ValueError, match=r"several datasets called \['tiny'\]"):
-        fetch(f"{server.url}/two.zip", tmp_path / "data")
-    with zipfile.ZipFile(tmp_path / "one.zip", "w") as archive:
-        for file in (tmp_path / "tiny").rglob("*"):
-            archive.write(file, f"./tiny/{file.relative_to(tmp_path / 'tiny')}")
-    whole = (tmp_path / "one.zip").read_bytes()
-    server.files = {"/one.zip": whole, "/bad.zip": whole.replace(b"image,class", b"egami,class", 1)}
-    assert fetch(f"{server.url}/one.zip", tmp_path / "data")[1] == [tmp_path / "data" / "tiny"]
-    with pytest.raises(OSError, match="bad.zip is damaged"):
-        fetch(f"{server.url}/bad.zip", tmp_path / "other")
-    assert [p.name for p in (tmp_path / "other").iterdir()] == ["bad.zip"]
+def test_a_second_process_is_refused(server, tmp_path):
+    refused = []
+
+    def try_too(done, total):
+        if not refused:
+            with pytest.raises(BlockingIOError, match="Another process is fetching .*a.bin; wait"):
+                download(f"{server.url}/a.bin", tmp_path / "a.bin")
+            refused.append(done)
+
+    path = download(f"{server.url}/a.bin", tmp_path / "a.bin", progress=try_too)
+    assert refused
+    assert path.read_bytes() == CONTENT
+    assert [p.name for p in tmp_path.iterdir()] == ["a.bin"]
+
+
+def test_a_lock_of_a_killed_process_does_not_matter(server, tmp_path):
+    (tmp_path / ".a.bin.lock").touch()
+    assert download(f"{server.url}/a.bin", tmp_path / "a.bin").read_bytes() == CONTENT
+    assert [p.name for p in tmp_path.iterdir()] == ["a.bin"]
+
+
+def test_a_truncated_zip_fails_on_the_command_line(server, tmp_path):
+    write_gbu(tmp_path / "birds")
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.write(tmp_path / "birds" / "res101.mat", "birds/res101.mat")
+    server.files = {"/all.zip": (tmp_path / "all.zip").read_bytes()[:-30]}
+    result = command("data", "fetch", f"{server.url}/all.zip", "--out", tmp_path / "data", "-q")
+    assert result.exit_code == 1
+    assert "all.zip is cut short or no zip file; delete it and fetch it again." in result.output
 
 
 def test_sources_have_a_page_that_states_them():

@@ -414,3 +414,25 @@ def test_bad_files_of_senses(tmp_path, text, message):
     with pytest.raises(ValueError, match=message) as error:
         hierarchy_embeddings(["zebra"], senses=path)
     assert "senses.csv" in str(error.value)
+
+
+def test_cells_that_are_too_long(tmp_path):
+    (tmp_path / "senses.csv").write_text(f"class,synset\nzebra,{'x' * 200_000}\n")
+    with pytest.raises(ValueError, match=r"senses\.csv, line 2: field larger than field limit"):
+        hierarchy_embeddings(["zebra"], senses=tmp_path / "senses.csv")
+
+
+def test_very_long_names_take_no_time():
+    load_wordnet()
+    long = "word " * 50_000
+    start = time.perf_counter()
+    assert find_sense(long + "zebra").synset.name == "zebra.n.01"
+    assert time.perf_counter() - start < 5
+    with pytest.raises(ValueError, match="WordNet does not know 'word word ") as error:
+        find_sense(long + "xyzzy")
+    assert len(str(error.value)) < 300
+
+
+def test_the_longest_known_names_are_found(wordnet):
+    for lemma in sorted((w for s in wordnet for w in s.lemmas), key=len)[-20:]:
+        assert find_sense(f"the {lemma}").candidates == wordnet.synsets(lemma)

@@ -1,12 +1,14 @@
 """Training word vectors on a corpus."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
 from helpers import zipped
 
 from latem.core.storage import FileFormatError
+from latem.embeddings import word_files
 from latem.embeddings.words import train_word_vectors, word_embeddings
 
 GROUPS = (["lion", "tiger", "bear", "wolf"], ["sofa", "chair", "table", "lamp"])
@@ -100,3 +102,35 @@ def test_bad_corpus_files_and_targets(tmp_path):
         train([["a"]], out=tmp_path / "w.txt.gz")
     with pytest.raises(FileNotFoundError, match="no folder"):
         train([["a"]], out=tmp_path / "none" / "w.txt")
+
+
+def test_long_lines_are_read_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(word_files, "PIECE", 20)
+    path = tmp_path / "long.txt"
+    path.write_text("polar bears, blue jays und große Füchse\nshort\n\nlast line is long, too")
+    with open(path, "rb") as file:
+        pieces = list(word_files.text_pieces(file, path))
+    assert max(len(piece) for _, piece in pieces) < 40
+    assert [w for _, piece in pieces for w in piece.split()] == path.read_bytes().split()
+    assert {number: piece for number, piece in pieces if b"short" in piece} == {2: b"short\n"}
+    assert pieces[-1][0] == 4
+    path.write_text("x" * 100)
+    with (
+        open(path, "rb") as file,
+        pytest.raises(FileFormatError, match=r"long\.txt, line 1 has no space"),
+    ):
+        list(word_files.text_pieces(file, path))
+
+
+def test_a_corpus_in_one_line_takes_little_memory(tmp_path):
+    pytest.importorskip("gensim")
+    n = 100_000
+    (tmp_path / "line.txt").write_text("the blue jay sings to the polar bear " * n)
+    tracemalloc.start()
+    try:
+        vectors = train(zipped(tmp_path / "line.txt"), epochs=1, vector_size=2)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 40e6  # 3.7 MB of text would be 60 MB of words
+    assert vectors.get_vecattr("blue", "count") == n

@@ -426,3 +426,22 @@ def test_memory_does_not_grow_with_the_file(tmp_path, n_words, bound):
     print(f"{n_words} words: {grown} MB in {seconds} s")
     assert first.strip() == str([i * n_words // 200 for i in range(200)])
     assert float(grown) < bound
+
+
+@pytest.mark.parametrize("zip_it", [False, True])
+def test_a_line_without_end_is_refused(tmp_path, zip_it):
+    path = tmp_path / "bomb.txt"
+    path.write_bytes(b"ant 1 2\nbee " + b"1" * (1 << 23) + b" 2\ncat 1 2\n")
+    path = zipped(path) if zip_it else path
+    with pytest.raises(FileFormatError, match=r"bomb\.txt\S*, line 2 does not end within"):
+        word_embeddings(["ant"], path)
+    with pytest.raises(FileFormatError, match=r"bomb\.txt\S*, line 2 does not end within"):
+        word_files.WordVectors(path)
+
+
+@pytest.mark.parametrize("line", ["ant 4_0 1", "ant 1 1_000"])
+def test_numbers_with_underscores_are_none(tmp_path, line):
+    path = tmp_path / "words.txt"
+    path.write_text(f"2 2\nbee 1 2\n{line}\n")
+    with pytest.raises(FileFormatError, match=r"line 3 .*_0+' is not a number"):
+        word_embeddings(["ant"], path)

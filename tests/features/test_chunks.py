@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 from broken_pictures import BROKEN
-from helpers import left_over, save_pieces
+from helpers import left_over, on_small_disk, save_pieces
 
 from latem.datasets import read_folder
 from latem.features import Encoder, Preprocessing, embed_pictures, load_encoder
@@ -137,6 +137,25 @@ def test_kill_9_and_continue(tmp_path, encoder):
     expected = encoder.encode([tmp_path / "in" / image for image in dataset.images])
     np.testing.assert_array_equal(dataset.features, expected)
     assert left_over(tmp_path) == []
+
+
+@pytest.mark.parametrize("size", ["200k", "900k", "1200k"])
+def test_a_full_disk_is_told(tmp_path, size):
+    save_pieces(tmp_path / "in" / "ant", 60)
+    save_pieces(tmp_path / "in" / "bee", 60, 60)
+    (tmp_path / "att.csv").write_text("class,x\nant,1\nbee,2\n")
+    (tmp_path / "disk").mkdir()
+    command = [
+        *(sys.executable, "-m", "latem", "embed", "images", tmp_path / "in", "-q"),
+        *("--table", tmp_path / "att.csv", "--out", tmp_path / "disk" / "out"),
+        *("--batch-size", "2"),
+    ]
+    result = on_small_disk(tmp_path / "disk", size, command)
+    assert result.returncode == 1, result.stderr
+    assert result.stderr.startswith("latem: ")
+    assert "cannot be written: " in result.stderr
+    assert "No space left on device" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
 
 class Sizes(Encoder):

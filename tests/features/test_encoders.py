@@ -164,6 +164,11 @@ def test_the_graph_is_kept_and_made_again_if_damaged(encoder, monkeypatch, tmp_p
         kept.write_bytes(content[:1000])
         with pytest.raises(ImportError, match="needs onnx to be prepared"):
             load_encoder("efficientnet-lite0")
+        flipped = bytearray(content)
+        flipped[-2000] ^= 4  # a number of the network: still a graph that works
+        kept.write_bytes(bytes(flipped))
+        with pytest.raises(ImportError, match="needs onnx to be prepared"):
+            load_encoder("efficientnet-lite0")
     again = load_encoder("efficientnet-lite0")
     assert kept.read_bytes() == content
     (tmp_path / "file").touch()  # no place to keep anything

@@ -2,6 +2,7 @@
 
 import io
 import os
+import subprocess
 import sys
 import unicodedata
 from pathlib import Path
@@ -12,7 +13,8 @@ import sklearn.datasets
 from broken_pictures import BLUE, BROKEN, RED, bomb, halves
 from PIL import Image
 
-from latem.features import PictureError, find_pictures, read_picture
+from latem.features import PictureError, find_pictures, pictures, read_picture
+from latem.features.pictures import to_rgb
 
 CHINA = Path(sklearn.datasets.__file__).parent / "images" / "china.jpg"
 
@@ -158,6 +160,108 @@ def test_large_jpegs_may_be_decoded_smaller(tmp_path):
     near(read_picture(tmp_path / "large.jpg", at_least=512), (900, 700), BLUE)
 
 
+def many_modes():
+    """A small picture in every mode, with colours, greys and transparency that vary."""
+    ramp = np.arange(40 * 30, dtype=np.float64).reshape(30, 40)
+    colour = Image.fromarray(np.stack([ramp % 256, ramp % 100, ramp // 5], 2).astype(np.uint8))
+    through = colour.convert("RGBA")
+    through.putalpha(Image.fromarray((ramp % 256).astype(np.uint8)))
+    indexed = colour.quantize(16)
+    indexed.info["transparency"] = 3
+    key = colour.copy()
+    key.info["transparency"] = (0, 0, 0)
+    made = [through, through.convert("LA"), indexed, key]
+    made += [colour.convert(mode) for mode in ("RGB", "L", "1", "P", "CMYK", "YCbCr")]
+    made += [Image.fromarray((ramp * 50).astype(np.uint16)), Image.fromarray(ramp.astype(np.int32))]
+    made += [Image.fromarray((ramp / 2000).astype(np.float32)), Image.new("RGB", (5, 1))]
+    return made
+
+
+@pytest.mark.parametrize("number", range(len(many_modes())))
+def test_strips_make_no_difference(number, monkeypatch):
+    picture = many_modes()[number]
+    whole = to_rgb(picture)
+    monkeypatch.setattr(pictures, "STRIP", 90)  # two rows
+    assert whole.mode == "RGB"
+    assert to_rgb(picture).tobytes() == whole.tobytes()
+
+
+@pytest.mark.parametrize("number", range(len(many_modes()) - 1))
+def test_huge_pictures_are_reduced(number, monkeypatch):
+    picture = many_modes()[number]
+    whole = np.asarray(to_rgb(picture), float)
+    monkeypatch.setattr(pictures, "HUGE", 1000)
+    monkeypatch.setattr(pictures, "STRIP", 200)
+    made = to_rgb(picture, at_least=8)
+    assert made.size == (14, 10)  # a third of 40 × 30
+    means = whole[:, :39].reshape(10, 3, 13, 3, 3).mean(axis=(1, 3))
+    assert np.abs(np.asarray(made, float)[:, :13] - means).max() < 1
+    assert to_rgb(picture, at_least=16).size == (40, 30)
+    assert to_rgb(picture).size == (40, 30)
+
+
+def test_reduced_pictures_are_turned(tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "HUGE", 1000)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    halves().save(tmp_path / "turned.png", exif=exif)
+    picture = read_picture(tmp_path / "turned.png", at_least=16)
+    assert picture.size == (16, 32)
+    near(picture, (8, 2), RED)
+    near(picture, (8, 29), BLUE)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "bytes_a_pixel"),
+    [("a.png", "RGB", 4), ("a.png", "RGBA", 8), ("a.png", "L", 5), ("a.webp", "RGB", 12)],
+)
+def test_memory_is_foreseen(tmp_path, monkeypatch, name, mode, bytes_a_pixel):
+    Image.new(mode, (100, 100)).save(tmp_path / name)
+    monkeypatch.setattr(pictures, "MAX_BYTES", bytes_a_pixel * 10_000)
+    assert read_picture(tmp_path / name).size == (100, 100)
+    monkeypatch.setattr(pictures, "MAX_BYTES", bytes_a_pixel * 10_000 - 1)
+    with pytest.raises(PictureError, match=r"too many pixels .*: they take \d+ kB of memory"):
+        read_picture(tmp_path / name)
+
+
+MEASURE = """
+import resource, sys
+from PIL import Image
+from latem.features import Encoder, Preprocessing
+from latem.features.pictures import quiet_pillow
+
+class Plain(Encoder):
+    name, n_features, preprocessing = "plain", 3, Preprocessing(224, (0, 0, 0), (1, 1, 1))
+    def encode_batch(self, batch):
+        return batch
+
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+with quiet_pillow():
+    assert Plain().prepare(sys.argv[1]).shape == (224, 224, 3)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is told in kB on Linux only")
+@pytest.mark.parametrize(
+    ("name", "mode"), [("a.png", "I;16"), ("a.tif", "F"), ("a.png", "RGBA"), ("a.png", "LA")]
+)
+def test_pictures_at_the_limit_take_less_than_a_gigabyte(tmp_path, name, mode):
+    side = 10_900 if mode == "F" else 13_300
+    Image.new(mode, (side, side)).save(
+        tmp_path / name, **({"compress_level": 1} if name == "a.png" else {})
+    )
+    made = subprocess.run(
+        [sys.executable, "-c", MEASURE, tmp_path / name],
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert made.returncode == 0, made.stderr
+    assert int(made.stdout) < 1_000_000  # kB
+
+
 def touch(folder, *names):
     for name in names:
         path = folder / name
@@ -168,14 +272,14 @@ def touch(folder, *names):
 def test_class_folders(tmp_path):
     touch(tmp_path, "zebra/b.jpg", "zebra/a.PNG", "zebra/more/c.webp", "ant bear/ü 1.jpeg")
     touch(tmp_path, "zebra/notes.txt", "zebra/.hidden.jpg", ".cache/x.jpg", "README.md")
-    pictures, skipped = find_pictures(tmp_path)
-    assert [(p.image, p.label) for p in pictures] == [
+    found, skipped = find_pictures(tmp_path)
+    assert [(p.image, p.label) for p in found] == [
         ("ant bear/ü 1.jpeg", "ant bear"),
         ("zebra/a.PNG", "zebra"),
         ("zebra/b.jpg", "zebra"),
         ("zebra/more/c.webp", "zebra"),
     ]
-    assert all(picture.path.is_file() for picture in pictures)
+    assert all(picture.path.is_file() for picture in found)
     assert skipped == []
 
 
@@ -184,8 +288,8 @@ def test_nothing_is_left_out_silently(tmp_path):
     (tmp_path / "okapi").mkdir()
     (tmp_path / "zebra" / "gone.jpg").symlink_to("nowhere.jpg")
     (tmp_path / "zebra" / "self.jpg").symlink_to("self.jpg")
-    pictures, skipped = find_pictures(tmp_path)
-    assert [p.image for p in pictures] == ["zebra/a.jpg"]
+    found, skipped = find_pictures(tmp_path)
+    assert [p.image for p in found] == ["zebra/a.jpg"]
     assert {item.image: item.reason for item in skipped} == {
         "lost.jpg": "it lies outside the class folders",
         "okapi": "the folder holds no pictures",
@@ -199,8 +303,8 @@ def test_links_are_followed_but_not_in_circles(tmp_path):
     (tmp_path / "in" / "cat").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "in" / "ant" / "up").symlink_to(tmp_path / "in")
     (tmp_path / "in" / "ant" / "same").symlink_to(tmp_path / "in" / "ant")
-    pictures, _ = find_pictures(tmp_path / "in")
-    assert [p.image for p in pictures] == ["ant/b.jpg", "bee/c.jpg", "cat/a.jpg"]
+    found, _ = find_pictures(tmp_path / "in")
+    assert [p.image for p in found] == ["ant/b.jpg", "bee/c.jpg", "cat/a.jpg"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes on Linux only")
@@ -210,23 +314,23 @@ def test_names_that_are_not_unicode(tmp_path):
         path = os.path.join(os.fsencode(tmp_path), name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         open(path, "wb").close()
-    pictures, skipped = find_pictures(tmp_path)
-    assert [p.image for p in pictures] == ["zebra/a.jpg"]
+    found, skipped = find_pictures(tmp_path)
+    assert [p.image for p in found] == ["zebra/a.jpg"]
     assert [item.image for item in skipped] == ["zebra/\ufffd.jpg", "\ufffd"]
     assert all("not Unicode" in item.reason for item in skipped)
 
 
 def test_class_names_are_composed(tmp_path):
     touch(tmp_path, unicodedata.normalize("NFD", "Bébé/ä.jpg"))
-    pictures, _ = find_pictures(tmp_path)
-    assert pictures[0].label == unicodedata.normalize("NFC", "Bébé")
-    assert pictures[0].path.is_file()
+    found, _ = find_pictures(tmp_path)
+    assert found[0].label == unicodedata.normalize("NFC", "Bébé")
+    assert found[0].path.is_file()
 
 
 def test_a_list_of_pictures(tmp_path):
     (tmp_path / "list.csv").write_text('image,class\n"a, b.jpg",zebra\n/far/c.png,okapi\n,okapi\n')
-    pictures, skipped = find_pictures(tmp_path / "list.csv")
-    assert [(p.path, p.image, p.label) for p in pictures] == [
+    found, skipped = find_pictures(tmp_path / "list.csv")
+    assert [(p.path, p.image, p.label) for p in found] == [
         (tmp_path / "a, b.jpg", "a, b.jpg", "zebra"),
         (Path("/far/c.png"), "/far/c.png", "okapi"),
     ]

@@ -103,13 +103,14 @@ def test_pictures_are_found_where_they_were_embedded_from(listed, tmp_path):
     out = tmp_path / "o"
     done = run(tmp_path / "m", tmp_path / "data", "--out", out)
     assert done.exit_code == 0, done.output
-    assert done.output.startswith("1 class;")  # one map is not shown, and columns are numbers
+    assert "latem: Pictures are shown from" in done.stderr
+    assert done.stdout.startswith("1 class;")  # one map is not shown, and columns are numbers
     page = (out / "gallery.html").read_text()
     assert page.count("data:image") == 2
     assert "What LatEm has learned" in page
     assert "pictures are not in" not in page
     done = run(tmp_path / "m", tmp_path / "data", "--out", out, "--by", "map")
-    assert done.output.startswith("1 map;")
+    assert done.stdout.startswith("1 map;")
     next((tmp_path / "in" / "cat").iterdir()).unlink()
     run(tmp_path / "m", tmp_path / "data", "--out", out)
     assert "1 of 2 pictures are not in" in (out / "gallery.html").read_text()

@@ -91,6 +91,9 @@ def failures(interrupted: str = START_AGAIN) -> Iterator[None]:
     except (OSError, ValueError, TypeError, ImportError) as error:
         _complain(str(error))
         raise typer.Exit(1) from None
+    except MemoryError as error:
+        _complain(f"there is not enough memory: {error or 'an array is too large'}.")
+        raise typer.Exit(1) from None
     except KeyboardInterrupt as stop:
         _complain(f"interrupted; {interrupted}.")
         raise typer.Exit(143 if isinstance(stop, Terminated) else 130) from None

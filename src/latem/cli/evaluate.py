@@ -59,7 +59,7 @@ def evaluate_command(
     from latem.core import storage
     from latem.datasets import read_folder
     from latem.evaluation import evaluate
-    from latem.inspection.pictures import pictures_folder
+    from latem.inspection.pictures import pictures_folder, source_note
     from latem.models.files import load
     from latem.workflows.evaluate_report import page_path, report_evaluation
 
@@ -98,4 +98,6 @@ def evaluate_command(
     else:
         typer.echo(result.to_text())
     if html is not None:
+        if note := source_note(dataset, folder, pictures):
+            typer.echo(f"latem: {note}", err=True)
         console.print(f"page: {page_path(html)}", markup=False, highlight=False)

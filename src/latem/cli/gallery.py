@@ -43,12 +43,13 @@ def gallery(
 ) -> None:
     """Show the unseen images that fit each class, trait and map best."""
     from latem.datasets import read_folder
-    from latem.inspection.pictures import pictures_folder
+    from latem.inspection.pictures import pictures_folder, source_note
     from latem.models.files import load
     from latem.workflows.gallery import counted, make_gallery
 
     with failures():
         fitted, data = load(model), read_folder(dataset)
+        folder = pictures_folder(dataset, data, pictures)
         shown = make_gallery(
             fitted,
             data,
@@ -57,9 +58,11 @@ def gallery(
             by=by or None,
             traits=trait or None,
             n=n,
-            pictures=pictures_folder(dataset, data, pictures),
+            pictures=folder,
             record={"model": str(model), "dataset": str(dataset)},
         )
+    if note := source_note(dataset, folder, pictures):
+        typer.echo(f"latem: {note}", err=True)
     Console(soft_wrap=True).print(
         f"{counted(shown)}; page: {out / 'gallery.html'}",
         markup=False,

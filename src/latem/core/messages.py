@@ -9,6 +9,15 @@ _SHOWN = 5
 NO_MATPLOTLIB = "Plots need matplotlib: pip install matplotlib."
 
 
+def shortened(text: str, n: int = 60) -> str:
+    """A text, or the beginning of a long one.
+
+    >>> shortened("zebra"), shortened("zebra", 3)
+    ('zebra', 'zeb…')
+    """
+    return text if len(text) <= n else f"{text[:n]}…"
+
+
 def first_few(values: Sequence[Any]) -> str:
     """The first few of a list, as text.
 

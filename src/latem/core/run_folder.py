@@ -30,6 +30,18 @@ def check_run_folder(path: str | PathLike[str]) -> None:
     content = {entry.name for entry in path.iterdir()}
     if content and not content & {"run.json", _MARK}:
         raise FileExistsError(f"{path} is not empty and holds no earlier run; name another folder.")
+    if "run.json" in content and not _is_ours(path / "run.json"):
+        raise FileExistsError(f"{path / 'run.json'} was not written by latem; name another folder.")
+
+
+def _is_ours(file: Path) -> bool:
+    """Whether `RunFolder.finish` wrote a file: it names the version of latem."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    versions = content.get("versions") if isinstance(content, dict) else None
+    return isinstance(versions, dict) and "latem" in versions
 
 
 class RunFolder:

@@ -8,16 +8,19 @@ never half of either.
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import math
 import os
 import platform
+import re
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -27,12 +30,15 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from latem.core.memory import text_array
 from latem.core.version import __version__
 
 FORMAT_VERSION = 1
 LARGEST_HEADER = 64 * 2**20  # bytes of names, parameters and shapes that are parsed
 _KEY = "latem"
 _VERSIONS = ("numpy", "numba", "scipy", "scikit-learn", "safetensors")
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DAY = 24 * 60 * 60.0
 
 
 def _read_umask() -> int:
@@ -59,31 +65,101 @@ def library_versions() -> dict[str, str]:
 def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
     """Path of a temporary file that replaces `path` when the block ends well.
 
-    If the block raises, the temporary file is removed and `path` is left as it was.
+    If the block raises, the temporary file is removed and `path` is left as it was. What writers
+    of the same file left behind when they were killed is removed first.
     """
     path = Path(path)
     _check_place(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:50]}.", suffix=".tmp", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        os.chmod(temporary, 0o666 & ~UMASK)
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    _remove_left_over(path)
+    with writing(path), _temporary_beside(path) as temporary:
+        try:
+            yield temporary
+            os.chmod(temporary, 0o666 & ~UMASK)
+            with open(temporary, "rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
     _sync_folder(path.parent)
     _log.debug("wrote %s", path)
 
 
 @contextmanager
-def only_one(path: str | PathLike[str], message: str) -> Iterator[None]:
+def writing(path: str | PathLike[str]) -> Iterator[None]:
+    """Say what could not be written when the disk is full, which the system does not tell."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise OSError(f"{path} cannot be written: {error.strerror}.") from None
+
+
+@contextmanager
+def _temporary_beside(path: Path) -> Iterator[Path]:
+    """A new file beside `path`, locked for as long as its writer lives, where files can be."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=_prefix(path), suffix=".tmp", dir=path.parent)
+        if os.name != "posix":
+            os.close(handle)  # elsewhere an open file cannot be renamed
+            yield Path(name)
+            return
+        with os.fdopen(handle, "rb") as file:
+            try:
+                _lock(file.fileno())
+            except BlockingIOError:
+                continue  # it is being removed as left over: this writer had not locked it yet
+            except OSError as error:
+                _log.debug("%s cannot be locked: %s", name, error)
+            if os.path.exists(name):
+                yield Path(name)
+                return
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name[:50]}."
+
+
+def _remove_left_over(path: Path) -> None:
+    """Remove temporary files of the same target whose writers were killed."""
+    pattern = re.compile(re.escape(_prefix(path)) + r"\w{8}\.tmp")
+    for name in filter(pattern.fullmatch, os.listdir(path.parent)):
+        with suppress(OSError):  # another writer was quicker, or it belongs to somebody else
+            _remove_if_abandoned(path.parent / name)
+
+
+def _remove_if_abandoned(temporary: Path) -> None:
+    """Remove a temporary file that no process has locked; without locks, an old one."""
+    old = time.time() - temporary.stat().st_mtime > _DAY
+    if os.name != "posix":
+        if old:
+            temporary.unlink()
+        return
+    with open(temporary, "rb") as file:
+        try:
+            _lock(file.fileno())
+        except BlockingIOError:
+            return
+        except OSError:  # a file system without locks
+            if not old:
+                return
+        temporary.unlink()  # still locked, so that no writer begins to use it
+    _log.info("removed %s, which a killed run left behind", temporary)
+
+
+@contextmanager
+def only_one(path: str | PathLike[str], message: str, *, remove: bool = False) -> Iterator[None]:
     """Hold a lock file while the block runs; a second holder is refused with the message.
 
     The lock belongs to the process: if it is killed, the next one can have the file.
+
+    Parameters
+    ----------
+    path : path of the lock file
+    message : str
+    remove : bool
+        Whether to remove the lock file afterwards.
     """
     with open(path, "a") as file:
         try:
@@ -96,7 +172,22 @@ def only_one(path: str | PathLike[str], message: str) -> Iterator[None]:
                 f"writes to the same folder.",
                 stacklevel=3,
             )
-        yield
+        if remove and not _is_at(file.fileno(), path):  # its holder has just removed it
+            raise BlockingIOError(message)
+        try:
+            yield
+        finally:
+            if remove:
+                with suppress(OSError):  # some systems remove no file that is open
+                    os.unlink(path)
+
+
+def _is_at(descriptor: int, path: str | PathLike[str]) -> bool:
+    """Whether an open file still has its name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _lock(descriptor: int) -> None:
@@ -123,6 +214,10 @@ def _check_place(path: Path) -> None:
         raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write {path.name} in.")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file.")
+    if path.exists() and not path.is_file():
+        raise OSError(
+            f"{path} is a device, a pipe or the like, which a file would replace; name a file."
+        )
 
 
 def write_text(path: str | PathLike[str], text: str) -> None:
@@ -148,7 +243,10 @@ def write_file(
         )
     arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     with atomic_path(path) as temporary:
-        save_file(arrays, temporary, metadata={_KEY: text})
+        try:
+            save_file(arrays, temporary, metadata={_KEY: text})
+        except SafetensorError as error:
+            raise OSError(f"{path} cannot be written: {error}.") from None
     _log.log(logging.INFO if kind == "model" else logging.DEBUG, "wrote the %s %s", kind, path)
 
 
@@ -229,6 +327,27 @@ def _description(path: str | PathLike[str], kind: str, head: str | None) -> dict
     if found != kind:
         raise FileFormatError(f"{path} holds a latem {found}, not a {kind}.")
     return meta
+
+
+def stored_labels(names: list[Any], kind: str) -> np.ndarray:
+    """Labels that a file holds as a list and the type of their array.
+
+    Parameters
+    ----------
+    names : list
+    kind : str
+        As `dtype.str` of NumPy says it. Only the types that labels can have are allowed, and texts
+        take no more room than the longest of them, or than was promised up to 256 characters.
+    """
+    known = isinstance(kind, str) and re.fullmatch(r"\|O|\|b1|[<>|][iuf][1248]|[<>]U\d{1,9}", kind)
+    if not known or not isinstance(names, list):
+        raise FileFormatError(f"class names of type {str(kind)[:40]!r} cannot be")
+    if "U" not in kind:
+        return np.array(names, dtype=kind)
+    found = text_array([str(name) for name in names], "class names")
+    longest = found.dtype.itemsize // 4
+    width = min(int(kind[2:]), max(longest, 256))
+    return found.astype(f"{kind[0]}U{width}")
 
 
 def _sync_folder(folder: Path) -> None:

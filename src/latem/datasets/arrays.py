@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from latem.core.memory import TooLargeError, check_unpacked
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.folder import read_features
 from latem.datasets.picture_files import find_pictures
 from latem.embeddings.table import as_class_embeddings
+from latem.embeddings.table_files import as_number, check_parquet
 
 Tables = Mapping[str, Any]
+_NPZ = ("features", "labels", "classes", "images")  # arrays that are read; others may be there
 
 
 def from_npz(
@@ -45,14 +48,23 @@ def from_npz(
     path = Path(path)
     try:
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
+            known, wanted = file.files, [key for key in _NPZ if key in file.files]
+            promised = {info.filename: info.file_size for info in file.zip.infolist()}
+            check_unpacked(
+                path,
+                sum(promised.get(f"{key}.npy", 0) for key in wanted),
+                "save it with numpy.savez, which does not compress",
+            )
+            arrays = {key: file[key] for key in wanted}
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no file {str(path)!r}.") from None
+    except TooLargeError:
+        raise
     except Exception as error:  # zip and NumPy raise many kinds for truncated files
         raise ValueError(f"{path} is not a readable NPZ file without pickles: {error}.") from None
     for key in ("features", "labels"):
         if key not in arrays:
-            raise ValueError(f"{path} has no array {key!r}; it has {', '.join(sorted(arrays))}.")
+            raise ValueError(f"{path} has no array {key!r}; it has {', '.join(sorted(known))}.")
     labels = arrays["labels"]
     if labels.dtype.kind in "iu":
         labels = _numbered(path, labels, arrays.get("classes"))
@@ -72,11 +84,16 @@ def from_table(
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
+            check_parquet(path)
             frame = pd.read_parquet(path)
         else:
             separator = "\t" if path.suffix.lower() == ".tsv" else ","
             text: Any = {"class": str, "image": str}
-            frame = pd.read_csv(path, sep=separator, dtype=text, keep_default_na=False)
+            frame = pd.read_csv(
+                path, sep=separator, dtype=text, keep_default_na=False, compression=None
+            )
+    except TooLargeError:
+        raise
     except ImportError:
         raise ImportError(f"Reading {path} needs pyarrow: pip install 'latem[parquet]'.") from None
     except Exception as error:  # parsers raise many kinds for truncated or mislabelled files
@@ -93,17 +110,26 @@ def from_table(
         line = int(np.flatnonzero(frame["class"].isna())[0])
         raise ValueError(f"{path}: image {line} has no class.")
     features = frame.drop(columns=[c for c in ("class", "image") if c in frame])
-    wrong = [c for c in features if not pd.api.types.is_numeric_dtype(features[c])]
-    if wrong:
-        column = features[wrong[0]]
-        line = int(np.flatnonzero(pd.to_numeric(column, errors="coerce").isna())[0])
-        raise ValueError(
-            f"{path}: column {wrong[0]!r} must hold numbers, but image {line} has "
-            f"{column.iloc[line]!r}."
-        )
+    if not len(frame):
+        raise ValueError(f"{path} holds no images: it needs one line per image after its header.")
+    features = features.apply(lambda column: _numbers(path, column))
     images = frame["image"].fillna("").astype(str).to_numpy(str) if "image" in frame else None
     labels = frame["class"].astype(str).to_numpy(str)
     return _assemble(path, features.to_numpy(), labels, images, tables, unseen, name)
+
+
+def _numbers(path: Path, column: pd.Series) -> pd.Series:
+    """A column of numbers; such as are too large for whole numbers become floating-point ones."""
+    if pd.api.types.is_numeric_dtype(column):
+        return column
+    cells = [as_number(cell) for cell in column]
+    if None in cells:
+        line = cells.index(None)
+        raise ValueError(
+            f"{path}: column {column.name!r} must hold numbers, but image {line} has "
+            f"{column.iloc[line]!r}."
+        )
+    return pd.Series(cells, index=column.index, dtype=np.float64)
 
 
 def list_pictures(folder: str | PathLike[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -172,6 +198,8 @@ def _assemble(
     labels = np.asarray(labels).astype(str).ravel()
     if features.ndim != 2 or features.dtype.kind not in "fiu":
         raise ValueError(f"{path}: features must be numbers, images × features.")
+    if not features.size:
+        raise ValueError(f"{path}: features of shape {features.shape} hold no images or numbers.")
     if len(features) != len(labels):
         turned = "; they look transposed" if features.shape[1] == len(labels) else ""
         raise ValueError(

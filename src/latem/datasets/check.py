@@ -29,6 +29,7 @@ from latem.datasets.learnable import (
     table_warnings,
     without_images,
 )
+from latem.datasets.picture_files import leads_out
 
 
 @dataclass
@@ -94,6 +95,12 @@ def inspect_folder(path: str | PathLike[str]) -> FolderReport:
     if features is not None:
         problems += _feature_problems(folder / "features.npy", features)
     labels = None if images is None else images[1]
+    if images is not None and (outside := [n for n in images[0].tolist() if leads_out(n)]):
+        report.warnings.append(
+            f"{folder / 'images.csv'}: {len(outside)} image names lead out of the folder of "
+            f"pictures ({first_few(outside)}); galleries and reports show such pictures only if "
+            f"--pictures names a folder that holds them."
+        )
     if features is not None and labels is not None and len(features) != len(labels):
         problems.append(
             f"{folder}: features.npy has {len(features)} rows but images.csv has {len(labels)} "
@@ -195,14 +202,14 @@ def _split_problems(path: Path, split: Split, labels: np.ndarray | None) -> list
         return problems
     problems += without_images(path, split, labels)
     if split.held_out:
-        rows = np.array(split.held_out)
-        outside = rows[(rows < 0) | (rows >= len(labels))]
-        if len(outside):
+        rows = range(len(labels))
+        outside = [row for row in split.held_out if row not in rows]
+        if outside:
             problems.append(
-                f"{path}: held_out rows {first_few(outside.tolist())} do not exist; rows are "
+                f"{path}: held_out rows {first_few(outside)} do not exist; rows are "
                 f"counted from 0 to {len(labels) - 1}."
             )
-        inside = rows[(rows >= 0) & (rows < len(labels))]
+        inside = np.array([row for row in split.held_out if row in rows], dtype=np.int64)
         strange = inside[~np.isin(labels[inside], split.train + split.val)]
         if len(strange):
             problems.append(

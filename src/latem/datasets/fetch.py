@@ -2,7 +2,8 @@
 
 A download goes to `FILE.part` beside its target and is renamed when it is complete and, where a
 checksum is known, verified. What identifies the file on the server is kept in `FILE.part.json`:
-an interrupted download continues only if the server still has the same file.
+an interrupted download continues only if the server still has the same file. While a file is
+downloaded or unpacked, `.FILE.lock` keeps other processes from doing the same.
 """
 
 from __future__ import annotations
@@ -11,21 +12,17 @@ import hashlib
 import http.client
 import json
 import logging
-import shutil
-import tempfile
 import urllib.error
 import urllib.request
-import zipfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from latem.core.storage import write_text
-from latem.datasets.folder import read_folder
-from latem.datasets.folder_writer import write_folder
-from latem.datasets.matlab import from_gbu
+from latem.core.storage import only_one, write_text
+from latem.datasets.archives import unpack_datasets
 
 _CHUNK = 2**18
 Progress = Callable[[int, int | None], None]
@@ -130,6 +127,23 @@ def download(
         raise ValueError(f"{url!r} is not an http, https or file address.")
     _parse_checksum(checksum)
     target.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(target):
+        _complete(url, target, checksum, progress, timeout)
+    return target
+
+
+def _alone(target: Path) -> AbstractContextManager[None]:
+    """Refuse a second process that wants to download or unpack the same file."""
+    return only_one(
+        target.with_name(f".{target.name}.lock"),
+        f"Another process is fetching {target}; wait for it, or name another folder.",
+        remove=True,
+    )
+
+
+def _complete(
+    url: str, target: Path, checksum: str | None, progress: Progress | None, timeout: float
+) -> None:
     if not target.exists():
         part, note = Path(f"{target}.part"), Path(f"{target}.part.json")
         _log.info("downloading %s", url)
@@ -139,7 +153,6 @@ def download(
         note.unlink(missing_ok=True)
     else:
         _verify(target, str(target), checksum)
-    return target
 
 
 def _continue(url: str, part: Path, note: Path, progress: Progress | None, timeout: float) -> None:
@@ -232,8 +245,8 @@ def fetch(
 ) -> tuple[Path, list[Path]]:
     """Download a file and make dataset folders of what is in it.
 
-    A zip file may hold dataset folders, or pairs of `res101.mat` and `att_splits.mat`; anything
-    else is left as it came.
+    A zip file may hold dataset folders, or pairs of `res101.mat` and `att_splits.mat`
+    (`unpack_datasets`); anything else is left as it came.
 
     Parameters
     ----------
@@ -256,54 +269,5 @@ def fetch(
         raise ValueError(f"{url!r} does not name a file.")
     folder = Path(folder)
     file = download(url, folder / name, checksum=checksum, progress=progress)
-    if not zipfile.is_zipfile(file):
-        return file, []
-    try:
-        return file, _unpack(file, folder)
-    except zipfile.BadZipFile as error:
-        raise OSError(f"{file} is damaged: {error}; delete it and fetch it again.") from None
-
-
-def _unpack(file: Path, folder: Path) -> list[Path]:
-    made = []
-    with zipfile.ZipFile(file) as archive:
-        members = {PurePosixPath(i.filename): i for i in archive.infolist() if not i.is_dir()}
-        members = {path: info for path, info in members.items() if ".." not in path.parts}
-        roots = {path.parent for path in members if path.name == "dataset.toml"}
-        pairs = {path.parent for path in members if path.name == "res101.mat"}
-        pairs = {root for root in pairs if root / "att_splits.mat" in members}
-        names = [root.name for root in roots | pairs]
-        twins = sorted({name for name in names if names.count(name) > 1})
-        if twins:
-            raise ValueError(f"{file} holds several datasets called {twins}; unpack it by hand.")
-        for root in sorted(roots | pairs):
-            target = folder / (root.name or file.stem)
-            if not target.exists():
-                with tempfile.TemporaryDirectory(dir=folder) as scratch:
-                    inside = Path(scratch) / "content"
-                    _extract(archive, root, members, inside)
-                    if root in roots:
-                        read_folder(inside)
-                        shutil.move(inside, target)
-                    else:
-                        pair = inside / "res101.mat", inside / "att_splits.mat"
-                        write_folder(from_gbu(*pair, name=target.name), target)
-            made.append(target)
-    return made
-
-
-def _extract(
-    archive: zipfile.ZipFile,
-    root: PurePosixPath,
-    members: dict[PurePosixPath, zipfile.ZipInfo],
-    target: Path,
-) -> None:
-    """Files below `root`, at most one folder deep, each to a place below `target`."""
-    for path, member in members.items():
-        below = path.relative_to(root) if path.is_relative_to(root) else None
-        if below is None or not 0 < len(below.parts) <= 2:
-            continue
-        place = target.joinpath(*below.parts)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with archive.open(member) as source, open(place, "wb") as copy:
-            shutil.copyfileobj(source, copy)
+    with _alone(file):
+        return file, unpack_datasets(file, folder)

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from latem.core.memory import text_array
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings
 from latem.embeddings.table_files import encoding_path
@@ -146,6 +147,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"A dataset folder needs {path.name}: {path} is missing.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}.") from None
+    except RecursionError:
+        raise ValueError(f"{path} is not valid TOML: it is nested too deeply.") from None
 
 
 def read_features(path: Path) -> np.ndarray:
@@ -177,7 +180,7 @@ def read_images(path: Path) -> tuple[np.ndarray, np.ndarray]:
             labels.append(line["class"])
     except FileNotFoundError:
         raise FileNotFoundError(f"A dataset folder needs {path.name}: {path} is missing.") from None
-    return np.array(images), np.array(labels)
+    return text_array(images, f"image names in {path}"), text_array(labels, f"classes in {path}")
 
 
 def read_image_list(path: Path) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from latem.core.storage import UMASK, atomic_path, write_text
+from latem.core.storage import UMASK, atomic_path, write_text, writing
 from latem.datasets.check import inspect_folder
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.embeddings.table_files import encoding_path
@@ -45,7 +45,8 @@ def write_folder(dataset: ZeroShotDataset, path: str | PathLike[str]) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
-        _write_parts(dataset, made, dataset.name or folder.name)
+        with writing(folder):
+            _write_parts(dataset, made, dataset.name or folder.name)
         problems = inspect_folder(made).problems
         if problems:
             told = " ".join(problems).replace(str(made), str(folder))

@@ -2,8 +2,8 @@
 
 Two layouts are known: the pair `res101.mat` and `att_splits.mat` of "Zero-Shot Learning: The Good,
 the Bad and the Ugly", and the `data_*.mat` files of the LatEm authors' release. MATLAB counts from
-1 and stores columns first; files are version 5 or, if saved with -v7.3, HDF5. What does not fit
-together is refused by file and variable, because labels that are off by one give no other sign.
+1 and stores columns first. What does not fit together is refused by file and variable, because
+labels that are off by one give no other sign. The files themselves are read by `mat_files`.
 """
 
 from __future__ import annotations
@@ -16,64 +16,8 @@ from typing import Any
 import numpy as np
 
 from latem.datasets.dataset import Split, ZeroShotDataset
+from latem.datasets.mat_files import MatFile
 from latem.embeddings.table import ClassEmbeddings
-
-_HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
-
-
-class MatFile:
-    """Variables of a MATLAB file, in MATLAB's orientation.
-
-    Numbers come as 2-d arrays, cell arrays of text as lists of str, structs of numbers as dicts.
-    """
-
-    def __init__(self, path: str | PathLike[str]):
-        self.path = Path(path)
-        if not self.path.is_file():
-            raise FileNotFoundError(f"There is no MATLAB file {str(self.path)!r}.")
-        with open(self.path, "rb") as file:
-            start = file.read(520)
-        if start.startswith(_HDF5_SIGNATURE) or start[512:].startswith(_HDF5_SIGNATURE):
-            self.variables = _read_hdf5(self.path)
-        else:
-            self.variables = _read_version_5(self.path)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.variables
-
-    def get(self, name: str) -> Any:
-        """Variable by name; a missing one is an error that lists what there is."""
-        if name not in self.variables:
-            raise ValueError(
-                f"{self.path} has no variable {name!r}; it has {', '.join(sorted(self.variables))}."
-            )
-        return self.variables[name]
-
-    def matrix(self, name: str) -> np.ndarray:
-        """Variable that must be a matrix of numbers."""
-        value = self.get(name)
-        if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiub" or value.ndim != 2:
-            raise ValueError(f"{self.path}: {name} is not a matrix of numbers.")
-        if not np.isfinite(value).all():
-            raise ValueError(f"{self.path}: {name} holds NaN or infinity.")
-        return value
-
-    def numbers(self, name: str, largest: int, of: str) -> np.ndarray:
-        """Variable of MATLAB indices 1..largest, as indices from 0."""
-        value = self.matrix(name).ravel()
-        whole = value.astype(np.int64)
-        if not (whole == value).all():
-            raise ValueError(f"{self.path}: {name} must hold whole numbers.")
-        if len(whole) and whole.min() < 1:
-            raise ValueError(
-                f"{self.path}: {name} counts {of} from {whole.min()}, but MATLAB counts from 1; "
-                f"add {1 - whole.min()} before saving the file."
-            )
-        if len(whole) and whole.max() > largest:
-            raise ValueError(
-                f"{self.path}: {name} goes up to {whole.max()}, but there are only {largest} {of}."
-            )
-        return whole - 1
 
 
 def from_gbu(
@@ -307,50 +251,3 @@ def _short_names(files: Any, n: int) -> np.ndarray | None:
     if not isinstance(files, list) or len(files) != n:
         return None
     return np.array(["/".join(str(f).replace("\\", "/").split("/")[-2:]) for f in files])
-
-
-def _read_version_5(path: Path) -> dict[str, Any]:
-    from scipy.io import loadmat
-
-    try:
-        content = loadmat(path, squeeze_me=False, struct_as_record=True, chars_as_strings=True)
-    except Exception as error:  # SciPy raises many kinds for files that are cut or not MATLAB's
-        raise ValueError(f"{path} is cut short or not a MATLAB file: {error}.") from None
-    return {key: _plain_v5(value) for key, value in content.items() if not key.startswith("__")}
-
-
-def _plain_v5(value: Any) -> Any:
-    if not isinstance(value, np.ndarray):
-        return value
-    if value.dtype == object:
-        return [str(cell.ravel()[0]) if np.size(cell) else "" for cell in value.ravel()]
-    if value.dtype.names and type(value) is np.ndarray and value.size == 1:
-        return {field: value[field].ravel()[0] for field in value.dtype.names}
-    return value
-
-
-def _read_hdf5(path: Path) -> dict[str, Any]:
-    try:
-        import h5py
-    except ImportError:
-        raise ImportError(
-            f"Reading {path} (MATLAB v7.3) needs h5py: pip install 'latem[mat]'."
-        ) from None
-    try:
-        with h5py.File(path, "r") as file:
-            return {key: _plain_hdf5(file, file[key]) for key in file if not key.startswith("#")}
-    except OSError as error:
-        raise ValueError(f"{path} is cut short or damaged: {error}.") from None
-
-
-def _plain_hdf5(file: Any, value: Any) -> Any:
-    """A variable in MATLAB's orientation: HDF5 shows MATLAB's arrays transposed."""
-    if hasattr(value, "keys"):
-        return {key: _plain_hdf5(file, value[key]) for key in value}
-    if value.attrs.get("MATLAB_class") == b"cell" or value.dtype == object:
-        return [_text(file[reference]) for reference in value[()].T.ravel()]
-    return np.atleast_2d(value[()].T)
-
-
-def _text(value: Any) -> str:
-    return "".join(map(chr, np.asarray(value[()]).T.ravel().astype(int)))

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 from latem.datasets.folder import read_image_list, read_images
 
@@ -51,6 +51,16 @@ class Skipped:
     image: str
     label: str
     reason: str
+
+
+def leads_out(image: str) -> bool:
+    """Whether an image's name is no path inside a folder: absolute, or with "..".
+
+    >>> leads_out("ant/1.jpg"), leads_out("../1.jpg"), leads_out("/ant/1.jpg")
+    (False, True, True)
+    """
+    path = PureWindowsPath(image)  # knows both kinds of slashes, and drives
+    return ".." in path.parts or bool(path.anchor)
 
 
 def find_pictures(

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from latem.core.messages import first_few
+from latem.core.messages import first_few, shortened
 from latem.embeddings.table import ClassEmbeddings
 from latem.embeddings.wordnet import LEXNAMES, Synset, in_words, listed, load_wordnet
 
@@ -154,12 +154,22 @@ def _look_up(name: str, kinds: Sequence[str]) -> Sense | None:
         synset = wordnet.synset(numbered[0])
         return Sense(synset, numbered[0], [synset])
     words = in_words(name).split()
-    for first in range(len(words)):
+    for first in range(_first_that_fits(words), len(words)):
         phrase = " ".join(words[first:])
         senses = wordnet.synsets(phrase)
         if senses and (first == 0 or not phrase.isdigit()):
             return Sense(_preferred(senses, phrase, kinds), phrase, senses)
     return None
+
+
+def _first_that_fits(words: Sequence[str]) -> int:
+    """Where the last words begin that are together short enough to be known."""
+    room = load_wordnet().longest
+    for first in range(len(words) - 1, -1, -1):
+        room -= len(words[first])
+        if room < 0:
+            return first + 1
+    return 0
 
 
 def _preferred(senses: Sequence[Synset], phrase: str, kinds: Sequence[str]) -> Synset:
@@ -174,7 +184,7 @@ def _preferred(senses: Sequence[Synset], phrase: str, kinds: Sequence[str]) -> S
 
 def _with_near(name: str) -> str:
     near = load_wordnet().near(name)
-    return repr(name) + (f" (near: {', '.join(near)})" if near else "")
+    return repr(shortened(name)) + (f" (near: {', '.join(near)})" if near else "")
 
 
 # -- checks and report ------------------------------------------------------------------------
@@ -239,6 +249,13 @@ def _read_senses(path: Path) -> dict[str, str]:
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8 text; save it as 'CSV UTF-8'.") from None
     rows = csv.DictReader(lines, delimiter=max(",;\t", key=lines[0].count) if lines else ",")
+    try:
+        return _listed_senses(path, rows)
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {rows.reader.line_num}: {error}.") from None
+
+
+def _listed_senses(path: Path, rows: csv.DictReader) -> dict[str, str]:
     columns = rows.fieldnames or []
     if "class" not in columns or "synset" not in columns:
         raise ValueError(

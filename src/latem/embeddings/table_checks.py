@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from latem.core.memory import text_array
 from latem.core.messages import first_few
 from latem.embeddings.table_files import as_number
 
@@ -40,7 +41,7 @@ def check_names(names: list[Any]) -> np.ndarray:
                 f"{row + 1} of the table; keep one of them."
             )
         seen[name] = row
-    array = np.array(plain)
+    array = text_array(plain, "class names") if kinds == {str} else np.array(plain)
     array.flags.writeable = False
     return array
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 import csv
 import logging
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from latem.core.memory import TooLargeError, check_unpacked
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +62,7 @@ def read_raw(path: Path) -> pd.DataFrame:
 
 def read_excel(path: Path) -> pd.DataFrame:
     """Cells of an Excel sheet, with the first column as index."""
+    _check_excel(path)
     try:
         frame = pd.read_excel(path, dtype=object, keep_default_na=False)
     except ImportError as error:
@@ -72,6 +76,17 @@ def read_excel(path: Path) -> pd.DataFrame:
     if frame.shape[1] < 2:
         raise ValueError(f"{path} needs a column of class names and at least one other column.")
     return frame.iloc[:, 1:].set_axis(frame.iloc[:, 0].map(str))
+
+
+def _check_excel(path: Path) -> None:
+    """Refuse a workbook that unpacks to far more than itself; what is none, pandas tells."""
+    if zipfile.is_zipfile(path):
+        try:
+            with zipfile.ZipFile(path) as parts:
+                size = sum(part.file_size for part in parts.infolist())
+        except zipfile.BadZipFile as error:
+            raise ValueError(f"{path} is not a readable Excel file: {error}.") from None
+        check_unpacked(path, size, "save it as CSV")
 
 
 def read_text(path: Path, *, numbers: bool = True) -> tuple[list[str], list[str], np.ndarray]:
@@ -133,9 +148,22 @@ def _delimiter(header: str) -> str:
 def read_parquet(path: Path) -> pd.DataFrame:
     """Frame of a Parquet file, with the class names as its index or as its column `class`."""
     try:
+        check_parquet(path)
         frame = pd.read_parquet(path)
     except ImportError:
         raise ImportError(f"Reading {path} needs pyarrow: pip install 'latem[parquet]'.") from None
+    except TooLargeError:
+        raise
+    except Exception as error:  # pyarrow raises many kinds for files that are cut or not its own
+        raise ValueError(f"{path} is not a readable Parquet file: {error}.") from None
     if "class" not in frame.columns and isinstance(frame.index, pd.RangeIndex):
         frame = frame.set_index(frame.columns[0])
     return frame
+
+
+def check_parquet(path: Path) -> None:
+    """Refuse a Parquet file whose table is far larger than the file, before it is read."""
+    from pyarrow import parquet
+
+    promise = parquet.read_metadata(path)
+    check_unpacked(path, 8 * promise.num_rows * promise.num_columns, "save it as CSV")

@@ -24,6 +24,7 @@ import numpy as np
 from latem.core.storage import FileFormatError
 
 _CHUNK = 1 << 22  # bytes read at once
+PIECE = 1 << 20  # bytes of a line of text that are read at once
 _LONGEST_WORD = 1 << 16  # bytes
 _LARGEST_WIDTH = 1 << 16
 _LARGEST_VALUE = 1e10
@@ -192,6 +193,24 @@ def open_bytes(path: str | PathLike[str]) -> Iterator[Any]:
             raise FileFormatError(f"{path} is a damaged gzip file: {error}") from None
 
 
+def text_pieces(file: Any, path: Path) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers; very long ones in pieces, cut at white space."""
+    number, rest = 1, b""
+    while piece := rest + file.readline(PIECE):
+        rest = b""
+        if not piece.endswith(b"\n") and len(piece) >= PIECE:
+            kept = piece.rstrip()
+            words = kept.rsplit(None, 1) if len(kept) == len(piece) else [piece, b""]
+            if len(words) < 2:
+                raise FileFormatError(
+                    f"{path}, line {number} has no space among {len(piece)} bytes; separate words "
+                    f"by spaces."
+                )
+            piece, rest = words
+        yield number, piece
+        number += piece.endswith(b"\n")
+
+
 def _load_pickle(path: Path, allow_pickle: bool) -> Any:
     if not allow_pickle:
         raise ValueError(
@@ -249,7 +268,13 @@ _Entries = Iterator[tuple[int, bytes, bytes]]
 
 def _text_entries(file: Any, path: Path, layout: _Layout) -> _Entries:
     width, count, found = layout.width, layout.n_words, 0
-    for line_number, line in enumerate(file, start=1 if count is None else 2):
+    lines = iter(lambda: file.readline(_CHUNK), b"")
+    for line_number, line in enumerate(lines, start=1 if count is None else 2):
+        if len(line) == _CHUNK and not line.endswith(b"\n"):
+            raise FileFormatError(
+                f"{path}, line {line_number} does not end within {_CHUNK} bytes; this is not a "
+                f"file of word vectors."
+            )
         line = line.rstrip(b" \t\r\n")
         if not line:
             continue
@@ -327,7 +352,7 @@ def _is_number(cell: bytes) -> bool:
         float(cell)
     except ValueError:
         return False
-    return True
+    return b"_" not in cell  # Python would read 4_0 as 40
 
 
 def _quoted(word: bytes) -> str:

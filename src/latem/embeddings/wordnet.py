@@ -26,6 +26,7 @@ LEXNAMES = (
 # regular plurals and their singulars, as in WordNet's own `morphy`
 _PLURALS = ("s", "ses", "xes", "zes", "ches", "shes", "men", "ies")
 _SINGULARS = ("", "s", "x", "z", "ch", "sh", "man", "y")
+_LONGEST_ENDING = 10  # by how many letters a plural is longer than its singular, at most
 
 
 class Synset(NamedTuple):
@@ -103,6 +104,8 @@ class WordNet:
             for spelling in {lemma, lemma.replace("'s", "")}:
                 key = in_words(spelling).replace(" ", "")
                 self._spellings.setdefault(key, []).append(lemma)
+        # No name of more letters and digits is known; a plural may be a little longer.
+        self.longest = max(map(len, self._spellings), default=0) + _LONGEST_ENDING
 
     def __len__(self) -> int:
         return len(self._synsets)

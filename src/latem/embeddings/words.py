@@ -31,6 +31,7 @@ from latem.embeddings.word_files import (
     look_up_file,
     look_up_object,
     open_bytes,
+    text_pieces,
 )
 
 _NUMBERING = re.compile(r"^\s*(?:n\d{8}[-_.\s]+|\d+[._]\s*)(?=[^\W\d_])")  # "n02085620-", "001."
@@ -401,9 +402,9 @@ class _Sentences:
 
     def _read(self) -> Iterator[list[str]]:
         with open_bytes(self.corpus) as file:
-            for number, line in enumerate(file, start=1):
+            for number, piece in text_pieces(file, self.corpus):
                 try:
-                    text = line.decode()
+                    text = piece.decode()
                 except UnicodeDecodeError:
                     raise FileFormatError(
                         f"{self.corpus}, line {number} is not UTF-8 text."

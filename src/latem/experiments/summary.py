@@ -12,7 +12,7 @@ from typing import Any
 
 from latem.experiments.cells import Cells, Number
 from latem.experiments.tables import LATEM, STANDARD, Entry, PaperTable, detail_entries
-from latem.inspection.pictures import picture_path
+from latem.inspection.pictures import outside_note, picture_path
 
 _COUNTS = (
     ("images", "in all"), ("classes", "in all"), ("seen_images", "train and val"),
@@ -192,19 +192,18 @@ def _galleries(
             (wanted,) = cells.models(table.gallery(name, column))
             result = cells.final(wanted).result
             usage = result["map_usage"][-1]
-            maps = []
+            maps, folder = [], pictures.get(dataset)
+            names = [image["name"] for images in result["top_images"] for image in images]
+            note = outside_note(folder, names)
             for number, images in enumerate(result["top_images"]):
-                shown = [
-                    {**image, "path": picture_path(pictures.get(dataset), image["name"])}
-                    for image in images
-                ]
+                shown = [{**image, "path": picture_path(folder, image["name"])} for image in images]
                 share = usage[number] if len(usage) == len(result["top_images"]) else None
                 maps.append({"number": number, "share": share, "images": shown})
             galleries.append(
                 {
                     "id": f"{table.id}-{name}-{column.name}",
                     "title": f"{dataset}, {name}, {column.name}",
-                    "caption": table.caption,
+                    "caption": f"{table.caption} {note}".strip(),
                     "maps": maps,
                 }
             )

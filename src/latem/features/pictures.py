@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from latem.core.memory import in_bytes
 from latem.datasets.picture_files import PictureError
 
 if TYPE_CHECKING:
@@ -28,7 +29,17 @@ if TYPE_CHECKING:
 INSTALL = "pip install 'latem[images]'"
 FORMATS = ("JPEG", "MPO", "PNG", "GIF", "BMP", "TIFF", "WEBP", "AVIF", "HEIF", "JPEG2000", "PPM")
 _ORIENTATION = 0x0112  # EXIF tag
-MAX_PIXELS = 178_956_970  # 512 MB of RGB; Pillow's own limit
+_TURNS = {
+    **{2: "FLIP_LEFT_RIGHT", 3: "ROTATE_180", 4: "FLIP_TOP_BOTTOM", 5: "TRANSPOSE"},
+    **{6: "ROTATE_270", 7: "TRANSVERSE", 8: "ROTATE_90"},
+}
+MAX_PIXELS = 178_956_970  # Pillow's own limit
+MAX_BYTES = 10**9  # of memory that reading a picture may take, as far as can be told before
+HUGE = 50_000_000  # pixels above which a picture may be reduced
+STRIP = 1 << 20  # pixels that are converted at once
+_WIDTHS = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16L": 2, "I;16B": 2, "I;16N": 2}  # bytes; else 4
+_DECODERS = {"WEBP": 8, "AVIF": 8, "HEIF": 8, "JPEG2000": 16, "TIFF": 4}  # bytes a pixel besides
+_PROGRESSIVE = 6  # bytes a pixel of a progressive JPEG, before it is made smaller
 
 
 def read_picture(
@@ -37,8 +48,8 @@ def read_picture(
     """A picture, upright and in RGB.
 
     EXIF's rotation is applied; transparent parts become white; of an animation the first frame
-    is taken; 16-bit grey is scaled to 8 bits. A picture of more than 178,956,970 pixels is
-    refused before it is decoded.
+    is taken; 16-bit grey is scaled to 8 bits. A picture of more than 178,956,970 pixels, or one
+    that would take more than 1 GB of memory, is refused before it is decoded.
 
     Parameters
     ----------
@@ -46,7 +57,8 @@ def read_picture(
     at_least : int, optional
         A JPEG may be decoded at a half, a quarter or an eighth of its size if both its sides
         keep at least this many pixels: quicker, and good enough when the picture will be made
-        much smaller anyway.
+        much smaller anyway. Any picture of more than 50 million pixels may be reduced by a whole
+        factor: less memory.
 
     Returns
     -------
@@ -79,10 +91,14 @@ def _decode(file: IO[bytes], place: str, at_least: int | None) -> Image.Image:
         with from_pillow.open(file, formats=_formats(from_pillow)) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise from_pillow.DecompressionBombError(f"{image.width} × {image.height} pixels")
+            n_whole = image.width * image.height
             if at_least is not None:
                 image.draft("RGB", (at_least, at_least))
+            n_bytes = _cost(image, n_whole, at_least)
+            if n_bytes > MAX_BYTES:
+                raise from_pillow.DecompressionBombError(f"they take {in_bytes(n_bytes)} of memory")
             image.load()
-            return to_rgb(image)
+            return to_rgb(image, at_least)
     except PIL.UnidentifiedImageError:
         reason = "it is not a picture of a known format"
     except (from_pillow.DecompressionBombError, from_pillow.DecompressionBombWarning) as error:
@@ -90,6 +106,27 @@ def _decode(file: IO[bytes], place: str, at_least: int | None) -> Image.Image:
     except Exception as error:  # decoders raise many kinds for damaged files
         reason = f"it is damaged: {error or type(error).__name__}"
     raise PictureError(place, reason)
+
+
+def _cost(image: Image.Image, n_whole: int, at_least: int | None) -> int:
+    """Bytes of memory that decoding and converting a picture will take.
+
+    Parameters
+    ----------
+    image : opened, not yet decoded
+    n_whole : int
+        Pixels in the file, of which a JPEG may be decoded to fewer.
+    at_least : int or None
+    """
+    n_pixels = image.width * image.height
+    factor = _factor(image.size, at_least)
+    n_bytes = n_pixels * (_WIDTHS.get(image.mode, 4) + _DECODERS.get(image.format or "", 0))
+    if image.info.get("progressive"):
+        n_bytes += _PROGRESSIVE * n_whole
+    made = 4 * n_pixels // factor**2
+    if image.mode != "RGB" or image.has_transparency_data or factor > 1:
+        n_bytes += made
+    return n_bytes + (made if _turned(image) is not None else 0)
 
 
 def too_large(content: bytes, pixels: int) -> str:
@@ -141,32 +178,89 @@ def _formats(from_pillow: Any) -> list[str]:
     return [name for name in FORMATS if name in from_pillow.OPEN]
 
 
-def to_rgb(image: Image.Image) -> Image.Image:
-    """An opened picture, upright and in RGB, transparent parts white."""
-    from PIL import Image, ImageOps
+def to_rgb(image: Image.Image, at_least: int | None = None) -> Image.Image:
+    """An opened picture, upright and in RGB, transparent parts white.
+
+    Parameters
+    ----------
+    image : PIL.Image.Image
+    at_least : int, optional
+        A huge picture may be reduced by a whole factor as long as both its sides keep at least
+        this many pixels.
+    """
+    factor = _factor(image.size, at_least)
+    turned = _turned(image)
+    if image.mode != "RGB" or image.has_transparency_data or factor > 1:
+        image = _by_strips(image, factor)
+    return image if turned is None else image.transpose(turned)
+
+
+def _turned(image: Image.Image) -> Any:
+    """How a picture has to be turned to be upright, if EXIF says so."""
+    from PIL.Image import Transpose
 
     with contextlib.suppress(Exception):  # damaged EXIF says nothing about the picture itself
-        if image.getexif().get(_ORIENTATION, 1) != 1:  # else the picture would only be copied
-            image = ImageOps.exif_transpose(image)
-    if image.mode.startswith(("I", "F")):
-        image = Image.fromarray(_to_bytes(image.mode, np.asarray(image)))
-    if image.has_transparency_data:
-        image = image.convert("RGBA")
-        white = Image.new("RGBA", image.size, (255, 255, 255, 255))
-        image = Image.alpha_composite(white, image)
-    return image if image.mode == "RGB" else image.convert("RGB")
+        return Transpose[_TURNS[image.getexif()[_ORIENTATION]]]
+    return None
 
 
-def _to_bytes(mode: str, grey: np.ndarray) -> np.ndarray:
-    """Grey of more than 8 bits as bytes.
+def _factor(size: tuple[int, int], at_least: int | None) -> int:
+    """By which whole number a huge picture is reduced."""
+    if at_least is None or size[0] * size[1] <= HUGE:
+        return 1
+    return max(min(size) // max(at_least, 1), 1)
+
+
+def _by_strips(image: Image.Image, factor: int) -> Image.Image:
+    """A picture in RGB, reduced; strip by strip, so that only the result takes memory."""
+    from PIL import Image
+
+    width, height = image.size
+    top = _top(image)
+    made = Image.new("RGB", (-(-width // factor), -(-height // factor)))
+    for first, last in _strips(image.size, factor):
+        strip = _strip_to_rgb(image.crop((0, first, width, last)), top)
+        made.paste(strip if factor == 1 else strip.reduce(factor), (0, first // factor))
+    return made
+
+
+def _strips(size: tuple[int, int], factor: int = 1) -> Iterator[tuple[int, int]]:
+    """First and last row of strips of about `STRIP` pixels, whole multiples of the factor."""
+    width, height = size
+    rows = max(STRIP // max(width, 1) // factor, 1) * factor
+    for first in range(0, height, rows):
+        yield first, min(first + rows, height)
+
+
+def _strip_to_rgb(strip: Image.Image, top: float) -> Image.Image:
+    from PIL import Image
+
+    if strip.mode.startswith(("I", "F")):
+        strip = Image.fromarray(_to_bytes(np.asarray(strip), top))
+    if strip.has_transparency_data:
+        strip = strip.convert("RGBA")
+        white = Image.new("RGBA", strip.size, (255, 255, 255, 255))
+        strip = Image.alpha_composite(white, strip)
+    return strip if strip.mode == "RGB" else strip.convert("RGB")
+
+
+def _top(image: Image.Image) -> float:
+    """What white is in grey of more than 8 bits.
 
     The range of 16-bit grey is 0 to 65535. That of 32-bit and floating-point grey is not told:
     it is taken to be 0 to 1, to 255 or to 65535, whichever first holds the largest value.
     """
+    if image.mode not in ("I", "F"):
+        return 65535.0
+    largest = 0.0
+    for first, last in _strips(image.size):
+        strip = np.asarray(image.crop((0, first, image.width, last)))
+        largest = max(largest, float(np.nan_to_num(strip.astype(np.float64)).max(initial=0)))
+    ranges = (1.0, 255.0, 65535.0) if image.mode == "F" else (255.0, 65535.0)
+    return next((limit for limit in ranges if largest <= limit), largest)
+
+
+def _to_bytes(grey: np.ndarray, top: float) -> np.ndarray:
+    """Grey of more than 8 bits as bytes."""
     values = np.nan_to_num(grey.astype(np.float64))
-    top = 65535.0
-    if not mode.startswith("I;16"):
-        ranges = (1.0, 255.0, 65535.0) if mode == "F" else (255.0, 65535.0)
-        largest = float(values.max(initial=0))
-        top = next((limit for limit in ranges if largest <= limit), largest)
     return np.rint(np.clip(values / top, 0, 1) * 255).astype(np.uint8)

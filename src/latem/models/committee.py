@@ -375,8 +375,10 @@ class Committee(TableClassifier, Composition):
             models.append(model)
         names = [str(member["name"]) for member in record["members"]]
         for name in ("weights", "scales"):
-            if tensors[name].shape != (len(models),) or not np.isfinite(tensors[name]).all():
-                raise FileFormatError(f"{name} of shape {tensors[name].shape}")
+            found = tensors[name]
+            whole = found.shape == (len(models),) and found.dtype == np.float64
+            if not whole or not np.isfinite(found).all():
+                raise FileFormatError(f"{name} of shape {found.shape} and type {found.dtype}")
         if not models or not (tensors["scales"] > 0).all():
             raise FileFormatError("no members, or scales that are not above zero")
         self.weights_ = checked_weights(tensors["weights"], len(models), "Committee")

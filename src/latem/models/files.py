@@ -53,8 +53,10 @@ def told_as_damage(path: str | PathLike[str]) -> Iterator[None]:
         raise UnknownModelError(f"{path} {error}") from None
     except KeyError as error:
         raise storage.FileFormatError(f"{path} is damaged: it lacks {error}.") from None
-    except (TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
         raise storage.FileFormatError(f"{path} is damaged: {error}.") from None
+    except (MemoryError, RecursionError):
+        raise storage.FileFormatError(f"{path} is damaged: it promises more than fits.") from None
 
 
 class UnknownModelError(storage.FileFormatError):

@@ -309,8 +309,13 @@ class LateFusion(ZeroShotClassifier, Composition):
         check_params(fusion)
         given = fusion._check_weights()
         for name in ("weights", "scales"):
-            if tensors[name].shape != given.shape or not np.isfinite(tensors[name]).all():
-                raise ValueError(f"{name} of shape {tensors[name].shape}, not {given.shape}")
+            found = tensors[name]
+            whole = found.shape == given.shape and found.dtype == np.float64
+            if not whole or not np.isfinite(found).all():
+                raise ValueError(
+                    f"{name} of shape {found.shape} and type {found.dtype}, not {given.shape} of "
+                    f"finite float64"
+                )
         if not np.allclose(given, tensors["weights"]):  # chosen, in a file of earlier versions
             fusion.weights = tensors["weights"].tolist()
         fusion.weights_, fusion.scales_ = tensors["weights"], tensors["scales"]

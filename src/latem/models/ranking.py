@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from latem.core.memory import check_memory
 from latem.core.messages import first_few
 from latem.core.progress import progress_bar
 from latem.core.storage import FileFormatError
@@ -30,6 +31,7 @@ from latem.models.scoring import MapScorer
 from latem.models.sgd.best_epoch import BestEpoch, EpochScores
 from latem.models.sgd.checkpoint import Checkpoint
 from latem.models.sgd.loop import (
+    LONGEST_BLOCK,
     Callback,
     EpochInfo,
     Progress,
@@ -114,6 +116,16 @@ class RankingModel(MapModel):
     def _first_maps(self, images: TrainingImages) -> np.ndarray:
         """Maps at the start of a training."""
         return self._initial_maps((self.n_maps, images.X.shape[1], images.vectors.shape[1]))
+
+    def _check_size(self, images: TrainingImages) -> None:
+        """Refuse more maps than the machine can hold.
+
+        They are drawn in double precision, kept three times, and applied to blocks of images.
+        """
+        size = np.dtype(self.dtype_).itemsize
+        column = images.X.shape[1] * (8 + 3 * size) + LONGEST_BLOCK // 8 * size
+        what = f"Training {type(self).__name__} with n_maps={self.n_maps}"
+        check_memory(self.n_maps * images.vectors.shape[1] * column, what)
 
     def _images(self, X: np.ndarray, labels: np.ndarray, *, partial: bool) -> TrainingImages:
         """The images of a training; `partial` is one of several calls of `partial_fit`."""
@@ -233,6 +245,7 @@ class RankingModel(MapModel):
         if hasattr(self, "maps_"):
             maps, progress = self.maps_.copy(), self._progress()
         else:
+            self._check_size(images)
             maps, progress = self._first_maps(images), Progress.new(self.seed_, self.n_maps)
         space = self._space(maps, images.vectors)
         if keeper is not None:
@@ -388,8 +401,10 @@ class RankingModel(MapModel):
         if not np.isfinite(maps).all():
             raise FileFormatError("maps that are not finite")
         for name in ("map_visits", "map_violations"):
-            if tensors[name].shape != (n_maps,):
-                raise FileFormatError(f"{name} of shape {tensors[name].shape}")
+            if tensors[name].shape != (n_maps,) or tensors[name].dtype != np.int64:
+                raise FileFormatError(
+                    f"{name} of shape {tensors[name].shape} and type {tensors[name].dtype}"
+                )
         self.maps_ = read_only(maps)
         self.map_visits_ = tensors["map_visits"]
         self.map_violations_ = tensors["map_violations"]

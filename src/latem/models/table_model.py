@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from latem.core.storage import FileFormatError
+from latem.core.storage import FileFormatError, stored_labels
 from latem.core.threads import run_all, single_threaded_blas
 from latem.core.validation import Interval, StrOptions, check_params
 from latem.embeddings.table import ClassEmbeddings
@@ -296,15 +296,14 @@ class TableClassifier(InputChecks):
         model = cls._from_params(params)
         check_params(model)
         model.dtype_ = model.dtype
-        dtype = np.dtype(names["dtype"])
-        if dtype.kind not in "OUiufb":
-            raise FileFormatError(f"class names of type {dtype} cannot be")
-        model.classes_ = np.array(names["names"], dtype=dtype)
+        model.classes_ = stored_labels(names["names"], names["dtype"])
         stored.positions(model.classes_)
         model.class_view_ = model._make_view(stored, model.classes_)
         shift, scale = tensors["scaling.shift"], tensors["scaling.scale"]
         if shift.ndim != 1 or shift.shape != scale.shape:
             raise FileFormatError(f"scaling of shapes {shift.shape} and {scale.shape}")
+        if not shift.dtype == scale.dtype == np.float64:
+            raise FileFormatError(f"scaling of types {shift.dtype} and {scale.dtype}, not float64")
         if not (np.isfinite(shift).all() and np.isfinite(scale).all()):
             raise FileFormatError("scaling that is not finite")
         if meta["scaling"] != model.feature_scaling:

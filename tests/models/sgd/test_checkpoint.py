@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from helpers import rewrite
 
 import latem
 from latem import FileFormatError, LatEm, make_latent_world
@@ -55,6 +56,30 @@ def test_continues_to_identical_bytes(world, tmp_path, monkeypatch, form, dtype,
     assert epochs[0] == stop - (stop - 1) % 2
     again.save(tmp_path / "continued")
     assert (tmp_path / "continued").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t, m: m["history"].pop("violation_rate"), "lacks 'violation_rate'"),
+        (lambda t, m: m["history"].update(mean_loss=[0.5]), "history of mean_loss .* 2 epochs"),
+        (lambda t, m: m["history"].update(n_maps=None), "history of n_maps"),
+        (lambda t, m: m.update(history=[]), "record cannot be"),
+        (lambda t, m: m.update(epoch="2"), "record cannot be"),
+        (lambda t, m: m.update(seed=None), "record cannot be"),
+        (lambda t, m: t.update(visits=t["visits"].astype(np.float32)), "counts are not numbers"),
+    ],
+)
+def test_damaged_records_are_refused(world, tmp_path, change, message):
+    X, y = world.training()
+    checkpoint = tmp_path / "training.safetensors"
+    with pytest.raises(Interrupted):
+        model(world, random_state=None).fit(
+            X, y, checkpoint=checkpoint, checkpoint_every=2, callback=interrupt_after(3)
+        )
+    rewrite(checkpoint, change)
+    with pytest.raises(FileFormatError, match=message):
+        model(world, random_state=None).fit(X, y, checkpoint=checkpoint)
 
 
 SCRIPT = textwrap.dedent(

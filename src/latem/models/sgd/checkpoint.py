@@ -77,6 +77,7 @@ class Checkpoint:
                 )
             seed, epoch, history = meta["seed"], meta["epoch"], meta["history"]
             stopped = meta["stopped"]
+            self._check_record(seed, epoch, stopped, history, progress)
             if epoch > n_epochs:
                 raise ValueError(
                     f"{self.path} has already been trained for {epoch} epochs, more than "
@@ -86,8 +87,25 @@ class Checkpoint:
             space.restore({name: tensors[f"space.{name}"] for name in space.state()})
         except KeyError as error:
             raise storage.FileFormatError(f"{self.path} is damaged: it lacks {error}.") from None
+        if not visits.dtype == violations.dtype == np.int64:
+            raise storage.FileFormatError(f"{self.path} is damaged: its counts are not numbers.")
         if not visits.shape == violations.shape == (len(space),):
             raise storage.FileFormatError(f"{self.path} is damaged: its counts do not fit.")
         progress.visits, progress.violations = visits, violations
         progress.seed, progress.epoch, progress.history = seed, epoch, history
         progress.stopped = stopped
+
+    def _check_record(
+        self, seed: object, epoch: object, stopped: object, history: object, progress: Progress
+    ) -> None:
+        """Refuse a record of the epochs so far that this training could not go on with."""
+        whole = all(
+            isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in (seed, epoch)
+        )
+        if not whole or not isinstance(stopped, bool) or not isinstance(history, dict):
+            raise storage.FileFormatError(f"{self.path} is damaged: its record cannot be.")
+        for name in progress.history:
+            if not isinstance(history[name], list) or len(history[name]) != epoch:
+                raise storage.FileFormatError(
+                    f"{self.path} is damaged: its history of {name} does not have {epoch} epochs."
+                )
