@@ -122,6 +122,7 @@ def test_long_lines_are_read_in_pieces(tmp_path, monkeypatch):
         list(word_files.text_pieces(file, path))
 
 
+@pytest.mark.slow
 def test_a_corpus_in_one_line_takes_little_memory(tmp_path):
     pytest.importorskip("gensim")
     n = 100_000

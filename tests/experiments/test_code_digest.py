@@ -103,7 +103,7 @@ def test_every_registered_model_is_followed():
     assert ours <= names
     assert {"latem.models.sgd.kernels", "latem.models.sgd.dense_kernels"} <= names
     models = {f"latem.models.{path.stem}" for path in (FOLDER / "models").glob("[!_]*.py")}
-    assert models <= names
+    assert models - names == {"latem.models.info"}  # it reads files, and no training asks it
 
 
 def test_what_is_left_out_only_hands_names_on():

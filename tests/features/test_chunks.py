@@ -139,7 +139,9 @@ def test_kill_9_and_continue(tmp_path, encoder):
     assert left_over(tmp_path) == []
 
 
-@pytest.mark.parametrize("size", ["200k", "900k", "1200k"])
+@pytest.mark.parametrize(
+    "size", ["900k", *(pytest.param(size, marks=pytest.mark.slow) for size in ("200k", "1200k"))]
+)
 def test_a_full_disk_is_told(tmp_path, size):
     save_pieces(tmp_path / "in" / "ant", 60)
     save_pieces(tmp_path / "in" / "bee", 60, 60)

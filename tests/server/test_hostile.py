@@ -26,6 +26,7 @@ from hostile_clients import (
 from live_server import LiveServer, environment, serve_command, serve_script
 
 pytest.importorskip("fastapi")
+pytestmark = pytest.mark.slow
 
 TOKEN = "not-a-secret-only-for-tests"
 

@@ -22,6 +22,7 @@ from hostile_clients import (
 from live_server import LiveServer, serve_script
 
 pytest.importorskip("fastapi")
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -206,7 +206,7 @@ def serve():
         each.stop()
 
 
-def test_signing_in_with_a_token(go, serve, page_files):
+def test_signing_in_with_a_token(serve, go, page_files):
     page = go(at=serve(*page_files, LATEM_TOKEN=TOKEN), inside=False, refused=(401,))
     page.get_by_label("Token").fill("a wrong token of some length")
     page.get_by_role("button", name="Sign in").click()
@@ -221,7 +221,7 @@ def test_signing_in_with_a_token(go, serve, page_files):
     page.locator(".ranking").wait_for()
 
 
-def test_switching_to_a_model_that_reads_no_pictures(go, serve, page_emoji, page_files, tmp_path):
+def test_switching_to_a_model_that_reads_no_pictures(serve, go, page_emoji, page_files, tmp_path):
     X, y = page_emoji.training()
     plain = ESZSL(page_emoji.embeddings["att"]).fit(np.array(X), y)
     plain.save(tmp_path / "plain.safetensors")

@@ -10,6 +10,7 @@ import pytest
 from live_server import LiveServer, serve_command
 
 pytest.importorskip("fastapi")
+pytestmark = pytest.mark.slow
 
 N_THREADS = 8
 
