@@ -64,7 +64,7 @@ def check(model, images, path, *, classes="all", opset=17, new=None):
     return found
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", EVERY)
 def test_every_model_is_the_same_in_its_graph(kind, dtype, world, table, images, new, tmp_path):
     model = make(kind, table, dtype)

@@ -20,6 +20,7 @@ from latem.selection.results import as_tried
 NAMES = ["ranking", "kernel", "exemplars", "whitened"]
 
 
+@pytest.mark.slow
 @parametrize_with_checks([CommitteeCV(cv=2, random_state=0)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -38,6 +38,7 @@ def test_a_picture_of_the_dataset_is_named_and_explained(go, page_emoji):
     assert page.get_by_role("region", name="Nearest pictures").locator(".card").count() == 8
 
 
+@pytest.mark.slow
 def test_contributions_add_up_to_the_lead(go, page_emoji):
     page = go(f"picture?row={row_of(page_emoji, page_emoji.split().test[1])}")
     page.locator(".pulls .sum").wait_for()
@@ -46,6 +47,7 @@ def test_contributions_add_up_to_the_lead(go, page_emoji):
     assert sum(numbers[:-1]) == pytest.approx(numbers[-1], abs=0.01)
 
 
+@pytest.mark.slow
 def test_a_picture_is_picked_from_the_dataset(go, page_emoji):
     page = go("picture")
     page.get_by_role("button", name="From the dataset").click()
@@ -68,6 +70,7 @@ def test_surprise_me(go):
     assert "row=" in page.url
 
 
+@pytest.mark.slow
 def test_an_own_list_of_candidates(go, page_emoji):
     first, second, third = page_emoji.split().test[:3]
     page = go(f"picture?row={row_of(page_emoji, first)}")
@@ -92,6 +95,7 @@ def test_a_photo_of_ones_own(go):
     page.locator(".verdict").get_by_text("among the 80 seen classes").wait_for()
 
 
+@pytest.mark.slow
 def test_a_photo_is_pasted_and_dropped(go, album):
     page = go("picture")
     content = list((album / "p00.jpg").read_bytes())
@@ -110,6 +114,7 @@ def test_a_photo_is_pasted_and_dropped(go, album):
         page.locator(".ranking").wait_for()
 
 
+@pytest.mark.slow
 def test_a_photo_from_the_camera(go):
     page = go("picture", permissions=["camera"])
     page.get_by_role("button", name="Camera").click()
@@ -119,6 +124,7 @@ def test_a_photo_from_the_camera(go):
     assert page.evaluate("document.querySelector('video').srcObject") is None
 
 
+@pytest.mark.slow
 def test_without_a_camera_a_sentence_says_so(go):
     page = go("picture")
     page.evaluate("""() => {
@@ -165,6 +171,7 @@ def test_an_image_that_does_not_exist_is_said(go):
     page.get_by_role("alert").get_by_text("The dataset has no image 99999").wait_for()
 
 
+@pytest.mark.slow
 def test_a_busy_server_is_asked_once_more(go, page_emoji):
     page = go("picture", refused=(503,))
     times = []
@@ -183,6 +190,7 @@ def test_a_busy_server_is_asked_once_more(go, page_emoji):
     assert times[1] - times[0] >= 0.9
 
 
+@pytest.mark.slow
 def test_a_server_that_fails_is_said(go):
     page = go("picture", refused=(500,))
     page.route("**/api/images*", lambda route: route.fulfill(status=500, body="oops"))
@@ -206,6 +214,7 @@ def serve():
         each.stop()
 
 
+@pytest.mark.slow
 def test_signing_in_with_a_token(serve, go, page_files):
     page = go(at=serve(*page_files, LATEM_TOKEN=TOKEN), inside=False, refused=(401,))
     page.get_by_label("Token").fill("a wrong token of some length")
@@ -221,6 +230,7 @@ def test_signing_in_with_a_token(serve, go, page_files):
     page.locator(".ranking").wait_for()
 
 
+@pytest.mark.slow
 def test_switching_to_a_model_that_reads_no_pictures(serve, go, page_emoji, page_files, tmp_path):
     X, y = page_emoji.training()
     plain = ESZSL(page_emoji.embeddings["att"]).fit(np.array(X), y)
@@ -245,6 +255,7 @@ def test_the_page_needs_nothing_from_elsewhere():
     assert re.findall(r"<script(?![^>]*\bsrc=)", page) == []
 
 
+@pytest.mark.slow
 def test_on_a_phone_the_answer_comes_into_sight(go):
     page = go("picture", width=390, has_touch=True, is_mobile=True)
     page.locator(".drop input[type=file]").set_input_files(PHOTOS / "flower.jpg")

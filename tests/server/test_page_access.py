@@ -44,7 +44,7 @@ def violations(page):
     ("width", "scheme"),
     [
         (1280, "light"),
-        (390, "dark"),
+        pytest.param(390, "dark", marks=pytest.mark.slow),
         pytest.param(1280, "dark", marks=pytest.mark.slow),
         pytest.param(390, "light", marks=pytest.mark.slow),
     ],
