@@ -94,5 +94,9 @@ def test_an_album_of_birds(go, address, birds):
 def test_scores_and_galleries_of_birds(go, address):
     page = go("scores", at=address)
     page.get_by_role("heading", name="Gallery").wait_for()
-    page.locator("img").first.wait_for()
-    assert page.get_by_text("3 unseen classes").count() or page.locator(".figures").count()
+    picture = page.locator("img").first
+    picture.wait_for()
+    assert picture.evaluate("each => each.decode().then(() => each.naturalWidth)") > 50
+    shown = page.locator(".scores").inner_text()
+    assert all(name in shown for name in UNSEEN)
+    assert "%" in page.locator(".figures").inner_text()

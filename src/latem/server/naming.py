@@ -116,7 +116,7 @@ def question(served: Served, session: Session | None, options: Options) -> tuple
     return (served.name, served.version, key), served.asked(key, make)
 
 
-def among(served: Served, wanted: Any, asked: Asked) -> str:
+def among(wanted: Any, asked: Asked) -> str:
     """Which classes may be the answer, for a heading."""
     n, n_seen = len(asked.names), int(asked.seen.sum())
     if wanted in ("seen", "unseen"):

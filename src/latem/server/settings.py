@@ -31,12 +31,10 @@ class Limits:
         Of all requests that are being answered.
     pixels : int
         Of one picture; more are refused before it is decoded.
-    rows, classes : int
-        Feature vectors, and candidate classes, in one request.
-    top : int
-        Classes in one answer.
-    images : int
-        Images that one request may list or rank.
+    rows : int
+        Feature vectors in one request.
+    classes : int
+        That one session may invent.
     seconds : float
         For the answer to one request, reading its body included, and for the client to take it.
     header_seconds : float
@@ -63,8 +61,6 @@ class Limits:
     pixels: int = 50_000_000
     rows: int = 4096
     classes: int = 20_000
-    top: int = 50
-    images: int = 500
     seconds: float = 30.0
     header_seconds: float = 10.0
     waiting: int = 128

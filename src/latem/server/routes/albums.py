@@ -133,7 +133,7 @@ async def names(request: Request, album: _Album, wanted: NamesRequest) -> Respon
     ]
     return answer(
         {
-            "among": among(served, wanted.classes, asked),
+            "among": among(wanted.classes, asked),
             "together": wanted.together,
             "n_changed": getattr(answers, "n_changed", 0),
             "answers": told,

@@ -159,7 +159,7 @@ async def _answered(
         {
             "model": served.name,
             "version": served.version,
-            "among": among(served, options.classes, asked),
+            "among": among(options.classes, asked),
             "temperature": getattr(served.model, "temperature_", None),
             "false_accept_rate": asked.rate,
             "answers": answers,
