@@ -110,3 +110,10 @@ def test_a_prior_draws_towards_equal_weights(seed, n_folds, prior):
     assert drawn.sum() == pytest.approx(1)
     expected = [(n_classes * w + prior / 3) / (n_classes + prior) for w in best]
     np.testing.assert_allclose(drawn, expected, atol=1e-12)
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=6).filter(any))
+def test_weights_that_add_up_to_one_stay_as_they_are(given_weights):
+    once = checked_weights(given_weights, len(given_weights), "Committee")
+    again = checked_weights(once.tolist(), len(once), "Committee")
+    np.testing.assert_array_equal(again, once)

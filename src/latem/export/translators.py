@@ -209,8 +209,9 @@ def _gaussians(model: Any, X: Value, classes: Classes) -> Value:
     logarithms = kernel @ model.variance_coef_ + model.variance_offset_
     precisions = exp(-logarithms)
     constants = (precisions * square(means) + logarithms).sum(-1).T / -2
-    squared, linear = (precisions / -2).astype(X.dtype), (precisions * means).astype(X.dtype)
-    return square(X) @ squared.T + X @ linear.T + constants.astype(X.dtype)
+    exact = X.astype(np.float64)
+    scores = square(exact) @ (precisions / -2).T + exact @ (precisions * means).T + constants
+    return scores.astype(X.dtype)
 
 
 @translates("SemanticOutputCodes")

@@ -162,12 +162,15 @@ class GFZSL(TableClassifier):
             with np.errstate(over="ignore", invalid="ignore"):  # reported with the scores
                 precisions = np.exp(-logarithms)
                 constants = -(precisions * np.square(means) + logarithms).sum(axis=1) / 2
-                parts = (-precisions.T / 2, (precisions * means).T, constants)
-                squared, linear, constant = (part.astype(self.dtype_) for part in parts)
-            return squared, linear, constant
+            return -precisions.T / 2, (precisions * means).T, constants
 
         squared, linear, constant = chosen.prepared(self.mean_coef_, None, prepare)
-        return lambda X: np.square(X) @ squared + X @ linear + constant
+
+        def scores(X: np.ndarray) -> np.ndarray:
+            X = X.astype(np.float64)  # large terms cancel
+            return (np.square(X) @ squared + X @ linear + constant).astype(self.dtype_)
+
+        return scores
 
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         tensors = {

@@ -16,6 +16,9 @@ _MOST_WEIGHTS = 20_000
 def checked_weights(weights: Any, n: int, owner: str) -> np.ndarray:
     """Weights that add up to one; equal ones for None.
 
+    Those that already do, but for rounding, stay as they are, bit by bit: weights go through
+    files, twins and clones.
+
     Parameters
     ----------
     weights : sequence of float or None
@@ -33,7 +36,8 @@ def checked_weights(weights: Any, n: int, owner: str) -> np.ndarray:
         raise ValueError(f"{owner} needs one weight per member, {n}, none negative; got {weights}.")
     if not given.sum():
         raise ValueError(f"{owner} needs at least one weight above zero.")
-    return given / given.sum()
+    total = given.sum()
+    return given if abs(total - 1) <= n * np.finfo(float).eps else given / total
 
 
 class HeldOutScores(NamedTuple):
