@@ -87,7 +87,7 @@ def test_an_album_of_birds(go, address, birds):
     page.get_by_text("9 pictures named among").wait_for()
     page.get_by_label("Name them together").check()
     page.get_by_text(re.compile("transductive|otherwise than alone")).first.wait_for()
-    named = page.locator(".album-grid .card-name b").all_inner_texts()
+    named = page.locator(".album-grid .card-name b").all_text_contents()
     assert len(set(named)) > 1
 
 

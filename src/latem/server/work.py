@@ -105,6 +105,8 @@ class Batcher:
     quick : float
         Seconds. Work that took no longer the last time is done without a thread: to hand it over
         and back would take as long. What is asked at the same moment is then one batch.
+    clock : callable
+        Seconds since some moment.
     """
 
     def __init__(
@@ -114,10 +116,11 @@ class Batcher:
         seen: Callable[[int], None] | None = None,
         waiting: int | None = None,
         quick: float = 0.0,
+        clock: Callable[[], float] = time.perf_counter,
     ):
         self._work, self._largest, self._seen = work, largest, seen
         self._n_waiting = largest if waiting is None else waiting
-        self._quick = quick
+        self._quick, self._clock = quick, clock
         self._waiting: dict[Hashable, list[_Waiting]] = {}
         self._running: set[Hashable] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -164,9 +167,9 @@ class Batcher:
             self._seen(len(items))
 
         def work(items: list[Any]) -> list[Any]:
-            start = time.perf_counter()
+            start = self._clock()
             results = task(items)
-            seconds = time.perf_counter() - start
+            seconds = self._clock() - start
             if self._quick:
                 asked.call_soon_threadsafe(self._note, key, seconds, len(items))
             return results
@@ -206,7 +209,7 @@ class Batcher:
             return
         taken = self._taken(key)
         items = [item for one in taken for item in one.items]
-        start = time.perf_counter()
+        start = self._clock()
         try:
             results = task(items) if items else []
         except Exception:  # one request must not spoil the others: each by itself, in a thread
@@ -215,7 +218,7 @@ class Batcher:
         else:
             if self._seen is not None and items:
                 self._seen(len(items))
-            self._note(key, time.perf_counter() - start, len(items))
+            self._note(key, self._clock() - start, len(items))
             _settle(taken, results)
         self._next(key, task)
 
