@@ -9,7 +9,7 @@ from page_reader import TAGS, Reader
 from PIL import Image
 
 from latem import RiskCoverageDisplay
-from latem.report import write_evaluation
+from latem.report.evaluation_page import write_evaluation
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 

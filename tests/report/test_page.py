@@ -12,8 +12,9 @@ import pytest
 from page_reader import TAGS, Reader
 from PIL import Image
 
-from latem.report import pictures, write_gallery, write_report
+from latem.report import pictures
 from latem.report.comparison import compare
+from latem.report.page import write_gallery, write_report
 from latem.report.pictures import SIDE, missing_pillow, thumbnail
 
 HOSTILE = "<img src=x onerror=alert(1)>"

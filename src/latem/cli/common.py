@@ -39,6 +39,15 @@ class Command(TyperCommand):
         """Arguments and options, that of the help included."""
         return _in_plain_words(super().get_params(ctx))
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run it; a package that was left out is told by name (see `latem.core.slim`)."""
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            package = str(error.name).partition(".")[0]
+            _complain(f"{package} is not installed: pip install {package}.")
+            raise typer.Exit(1) from None
+
 
 class Group(TyperGroup):
     """The same for a group of commands."""
@@ -88,6 +97,8 @@ def failures(interrupted: str = START_AGAIN) -> Iterator[None]:
             yield
     except BrokenPipeError:
         raise  # the reader closed the pipe, as head does: click then ends quietly
+    except ModuleNotFoundError:
+        raise  # see `Command`
     except (OSError, ValueError, TypeError, ImportError) as error:
         _complain(str(error))
         raise typer.Exit(1) from None

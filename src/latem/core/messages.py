@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 _SHOWN = 5
-NO_MATPLOTLIB = "Plots need matplotlib: pip install matplotlib."
 
 
 def shortened(text: str, n: int = 60) -> str:

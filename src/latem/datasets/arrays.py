@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from latem.core.memory import TooLargeError, check_unpacked
+from latem.core.slim import needed
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.folder import read_features
 from latem.datasets.picture_files import find_pictures
 from latem.embeddings.table import as_class_embeddings
 from latem.embeddings.table_files import as_number, check_parquet
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Tables = Mapping[str, Any]
 _NPZ = ("features", "labels", "classes", "images")  # arrays that are read; others may be there
@@ -82,6 +85,7 @@ def from_table(
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
+    pd = needed("pandas", "Tables of features")
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
             check_parquet(path)
@@ -120,6 +124,7 @@ def from_table(
 
 def _numbers(path: Path, column: pd.Series) -> pd.Series:
     """A column of numbers; such as are too large for whole numbers become floating-point ones."""
+    pd = needed("pandas", "Tables of features")
     if pd.api.types.is_numeric_dtype(column):
         return column
     cells = [as_number(cell) for cell in column]

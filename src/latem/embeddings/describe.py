@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
+from latem.core.slim import needed
 from latem.embeddings.table import ClassEmbeddings, as_class_embeddings
 from latem.embeddings.trait import Trait
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _N_TOLD = 8  # changes that a description tells
 
@@ -111,6 +114,7 @@ class Description:
         cells = None if encoding is None else encoding.decode(self._vector)
         if cells is None:
             return self.named(name).to_frame()
+        pd = needed("pandas", "Frames")
         return pd.DataFrame([cells], index=pd.Index([name], name="class"))
 
     # -- how it is done -----------------------------------------------------------------------

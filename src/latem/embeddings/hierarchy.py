@@ -14,14 +14,17 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from latem.core.messages import first_few, shortened
+from latem.core.slim import needed
 from latem.embeddings.table import ClassEmbeddings
 from latem.embeddings.wordnet import LEXNAMES, Synset, in_words, listed, load_wordnet
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SHOWN = 5
 _GIVEN = "(given)"
@@ -298,4 +301,5 @@ def _report(chosen: Mapping[str, Sense]) -> pd.DataFrame:
         }
         for sense in chosen.values()
     ]
+    pd = needed("pandas", "Reports of senses")
     return pd.DataFrame(rows, index=pd.Index(list(chosen), name="class"))

@@ -11,13 +11,13 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from latem.core.arrays import unit_rows
 from latem.core.messages import first_few
+from latem.core.slim import is_frame, needed
 from latem.embeddings.table_checks import as_python, check_columns, check_names, check_vectors
 from latem.embeddings.table_files import (
     EXCEL_SUFFIXES,
@@ -27,6 +27,9 @@ from latem.embeddings.table_files import (
     read_text,
 )
 from latem.embeddings.traits import TraitEncoding
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _TEXT_SUFFIXES = (".csv", ".tsv")
 _PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -133,6 +136,7 @@ class ClassEmbeddings:
 
         Examples
         --------
+        >>> import pandas as pd
         >>> birds = pd.DataFrame(
         ...     {"weight": [12.0, 350.0, 9000.0], "diet": ["seeds", "fish", "fish; seeds"]},
         ...     index=["wren", "gull", "swan"],
@@ -144,7 +148,7 @@ class ClassEmbeddings:
         "'diet' has several values in a cell, apart by ';': 'fish', 'seeds'."
         """
         where = ""
-        if isinstance(table, pd.DataFrame):
+        if is_frame(table):
             frame = table.set_index("class") if "class" in table.columns else table
         else:
             where, name = f"{table}: ", Path(table).stem if name is None else name
@@ -249,6 +253,7 @@ class ClassEmbeddings:
 
     def to_frame(self) -> pd.DataFrame:
         """As a DataFrame with the class names as index."""
+        pd = needed("pandas", "Frames")
         index = pd.Index(self.names, name="class")
         return pd.DataFrame(self.vectors.copy(), index=index, columns=self.column_names())
 
@@ -397,7 +402,7 @@ def as_class_embeddings(table: Any) -> ClassEmbeddings:
     """Table from anything that can be one: a table, DataFrame, dict, (names, array) or path."""
     if isinstance(table, ClassEmbeddings):
         return table
-    if isinstance(table, pd.DataFrame):
+    if is_frame(table):
         return ClassEmbeddings.from_frame(table)
     if isinstance(table, Mapping):
         return ClassEmbeddings.from_dict(table)
@@ -425,8 +430,9 @@ def _raw_frame(table: Any) -> pd.DataFrame | None:
     """A table of named columns as it is, or None if its columns have no names."""
     if isinstance(table, str | PathLike):
         return read_raw(Path(table))
-    if isinstance(table, pd.DataFrame):
+    if is_frame(table):
         return table.set_index("class") if "class" in table.columns else table
     if isinstance(table, Mapping) and all(isinstance(row, Mapping) for row in table.values()):
+        pd = needed("pandas", "Tables of raw traits")
         return pd.DataFrame.from_dict(dict(table), orient="index")
     return None

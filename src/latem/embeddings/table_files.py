@@ -11,12 +11,15 @@ import logging
 import re
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from latem.core.memory import TooLargeError, check_unpacked
+from latem.core.slim import needed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _log = logging.getLogger(__name__)
 
@@ -56,12 +59,14 @@ def read_raw(path: Path) -> pd.DataFrame:
             f"{path}: a class table is a .csv, .tsv, .parquet or Excel file, not "
             f"{suffix or 'this'}."
         )
+    pd = needed("pandas", "Tables of raw traits")
     names, columns, cells = read_text(path, numbers=False)
     return pd.DataFrame(cells, index=names, columns=columns)
 
 
 def read_excel(path: Path) -> pd.DataFrame:
     """Cells of an Excel sheet, with the first column as index."""
+    pd = needed("pandas", "Excel files")
     _check_excel(path)
     try:
         frame = pd.read_excel(path, dtype=object, keep_default_na=False)
@@ -147,6 +152,7 @@ def _delimiter(header: str) -> str:
 
 def read_parquet(path: Path) -> pd.DataFrame:
     """Frame of a Parquet file, with the class names as its index or as its column `class`."""
+    pd = needed("pandas", "Parquet tables")
     try:
         check_parquet(path)
         frame = pd.read_parquet(path)

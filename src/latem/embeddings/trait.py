@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-from sklearn.preprocessing import OrdinalEncoder
 
 from latem.core.messages import first_few
 from latem.embeddings.trait_cells import (
@@ -21,6 +19,9 @@ from latem.embeddings.trait_cells import (
     texts_of,
     unit_in_title,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _ROUNDING = 1e-6  # by which a number may miss a whole one that it stands for
 
@@ -76,7 +77,7 @@ class Trait:
 
     def encode_cell(self, cell: Any) -> np.ndarray:
         """Numbers of one raw cell, of shape (n_columns,); a value that is not known is refused."""
-        texts = texts_of(pd.Series([cell], dtype=object))
+        texts = texts_of([cell])
         odd = self._unknown(texts)
         if odd:
             raise ValueError(
@@ -150,6 +151,8 @@ class Trait:
 
 def ranks(texts: list[str | None], order: tuple[str, ...]) -> np.ndarray:
     """Places in the order, of shape (n_classes, 1); NaN for gaps and unknown words."""
+    from sklearn.preprocessing import OrdinalEncoder
+
     encoder = OrdinalEncoder(
         categories=[list(order)], handle_unknown="use_encoded_value", unknown_value=np.nan
     )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MISSING = frozenset({"", "-", "–", "?", "na", "n/a", "nan", "none", "null", "unknown"})
 
@@ -52,11 +55,11 @@ def find_separator(known: list[str]) -> str:
     return ""
 
 
-def texts_of(cells: pd.Series) -> list[str | None]:
+def texts_of(cells: pd.Series | Sequence[Any]) -> list[str | None]:
     """Cells as texts, None for gaps."""
     found: list[str | None] = []
-    for cell in cells.tolist():
-        if cell is None or (isinstance(cell, float) and np.isnan(cell)) or cell is pd.NaT:
+    for cell in cells if isinstance(cells, Sequence) else cells.tolist():
+        if cell is None or (isinstance(cell, float) and np.isnan(cell)) or _is_no_time(cell):
             found.append(None)
             continue
         if isinstance(cell, bool | np.bool_):
@@ -64,6 +67,11 @@ def texts_of(cells: pd.Series) -> list[str | None]:
         text = " ".join(str(cell).split())
         found.append(None if text.lower() in MISSING else text)
     return found
+
+
+def _is_no_time(cell: Any) -> bool:
+    """Whether a cell is the gap of a column of times, `pandas.NaT`."""
+    return type(cell).__name__ == "NaTType"
 
 
 def split_cell(text: str | None, separator: str) -> list[str]:

@@ -11,11 +11,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder
 
 from latem.core.messages import first_few
 from latem.embeddings.trait import Trait, ranks
@@ -28,6 +26,9 @@ from latem.embeddings.trait_cells import (
     split_cell,
     texts_of,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCALES = (  # words that have an order, from least to most
     ("tiny", "very small", "small", "medium", "large", "very large", "huge"),
@@ -185,6 +186,8 @@ class _Column:
 
     @classmethod
     def of(cls, name: str, cells: pd.Series, order: Sequence[str] | None) -> _Column:
+        import pandas as pd
+
         if order is None and isinstance(cells.dtype, pd.CategoricalDtype) and cells.cat.ordered:
             order = [str(value) for value in cells.cat.categories]
         if order is None and pd.api.types.is_float_dtype(cells.dtype):
@@ -226,6 +229,8 @@ class _Column:
         if len(distinct) > 2 and len(distinct) > 0.9 * len(known):
             remark = "nearly every class has another text there, which tells nothing of new ones"
             return cls(name, "left out", (), np.empty((len(texts), 0)), remark=remark)
+        from sklearn.preprocessing import OneHotEncoder
+
         encoder = OneHotEncoder(categories=[distinct], sparse_output=False, handle_unknown="ignore")
         cells = np.array([[text if text is not None else ""] for text in texts], object)
         numbers = encoder.fit(np.array(distinct, object)[:, None]).transform(cells)
@@ -249,6 +254,8 @@ class _Column:
 
     @classmethod
     def _several(cls, name: str, texts: list[str | None], separator: str) -> _Column:
+        from sklearn.preprocessing import MultiLabelBinarizer
+
         lists = [split_cell(text, separator) for text in texts]
         values = sorted({value for parts in lists for value in parts})
         numbers = MultiLabelBinarizer(classes=values).fit_transform(lists).astype(np.float64)

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from latem.core.messages import first_few
+from latem.core.slim import needed
 from latem.core.storage import FileFormatError, atomic_path
 from latem.embeddings.table import ClassEmbeddings
 from latem.embeddings.table_checks import check_names
@@ -33,6 +33,9 @@ from latem.embeddings.word_files import (
     open_bytes,
     text_pieces,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _NUMBERING = re.compile(r"^\s*(?:n\d{8}[-_.\s]+|\d+[._]\s*)(?=[^\W\d_])")  # "n02085620-", "001."
 _POSSESSIVE = re.compile(r"['’][sS]?(?![^\W_])")
@@ -203,6 +206,7 @@ def word_embeddings(
             "file with the columns class,words."
         )
     _warn_of_twins(classes, rows)
+    pd = needed("pandas", "Reports of words")
     index = pd.Index(classes, name="class")
     frame = pd.DataFrame(report, index=index, columns=["used", "missing", "how"])
     return ClassEmbeddings(classes, np.array(rows), name=name or ""), frame

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
+from latem.core.slim import needed
 from latem.evaluation.scored import Scored
 from latem.metrics.calibration import CalibrationReport, RiskCoverage
 from latem.metrics.generalized import GeneralizedScores, SeenUnseenCurve
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _COVERAGES = (1.0, 0.9, 0.7, 0.5)
 
@@ -123,6 +125,7 @@ class Evaluation:
         >>> list(frame.columns)
         ['accuracy', 'images', 'named', 'mistaken_for', 'mistakes']
         """
+        pd = needed("pandas", "Frames")
         accuracy = pd.Series(self.per_class, dtype=float)
         index = pd.Index(list(self.per_class), name="class")
         frame = pd.DataFrame({"accuracy": accuracy.to_numpy()}, index=index)

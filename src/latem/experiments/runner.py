@@ -30,7 +30,7 @@ from latem.experiments.plan import Plan, plan
 from latem.experiments.store import Store
 from latem.experiments.summary import rows_of, summarise
 from latem.experiments.tables import PaperTable, read_protocols
-from latem.report import write_report
+from latem.report.page import write_report
 
 Progress = Callable[[int, int, str], None]
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from latem.core import storage
 from latem.core.messages import first_few
+from latem.core.slim import needed
 from latem.export.class_side import Classes
 from latem.export.graph import INSTALL, OLDEST_OPSET, Graph, Value, onnx_module, softmax, where
 from latem.export.pictures import with_encoder
@@ -325,7 +325,9 @@ def _difference(model: Any, classes: Any, content: bytes, encoder: Any, opset: i
         ) from None
     (scores,) = session.run(["scores"], {name: given})
     names = _feature_names(model)
-    named = features if names is None else pd.DataFrame(features, columns=names)
+    named = features
+    if names is not None:
+        named = needed("pandas", "Named features").DataFrame(features, columns=names)
     expected = model.class_scores(named, classes)
     if scores.shape != expected.shape:
         raise RuntimeError(f"The graph gave scores of shape {scores.shape}, not {expected.shape}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from latem.core.messages import NO_MATPLOTLIB
+from latem.core.slim import needed
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,7 @@ def axes_for(ax: Any = None) -> tuple[Any, Any, Colours]:
     ax : matplotlib axes or None
         None makes a new figure, as pyplot does, so that notebooks show it.
     """
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise ImportError(NO_MATPLOTLIB) from None
+    mpl = needed("matplotlib", "Plots")
     if ax is None:
         from matplotlib import pyplot as plt
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from latem.inspection.axes import axes_for, legend_above, plot_label
@@ -14,6 +13,7 @@ from latem.inspection.speakers import by_maps
 from latem.metrics import confusion_matrix, top_confusions
 
 if TYPE_CHECKING:
+    import pandas as pd
     from typing_extensions import Self
 
 _SHARES = {"violation_rate": "margin violated", "validation_score": "held-out classes right"}

@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from latem.core.messages import NO_MATPLOTLIB
+from latem.core.slim import needed
 from latem.core.storage import atomic_path
 from latem.embeddings.table_checks import as_python
 from latem.inspection.axes import plot_label
@@ -25,6 +24,9 @@ from latem.inspection.families import Family, family_of_columns, gather
 from latem.inspection.speakers import by_likeness, inner_model, speaker
 from latem.models.score_terms import ScoreTerms
 from latem.models.table_model import TableClassifier
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PENALTY = "(penalty on seen classes)"  # its name among contributions
 LIKENESS = "likeness to seen classes"  # the family of what is said by it beside traits
@@ -167,10 +169,7 @@ class Explanation:
             figure.savefig(file, format=suffix, dpi=150)
 
     def _figure(self, n: int) -> Any:
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise ImportError(NO_MATPLOTLIB) from None
+        figures = needed("matplotlib.figure", "Plots")
         shown = self.top_families(n)
         bars: list[tuple[str, float, str]] = []  # label, value, colour
         for family in shown:
@@ -186,7 +185,7 @@ class Explanation:
             rest = self._left(family.contribution for family in shown)
             bars.append((self._the_other(n_left), rest, _GREY))
         names, values, colours = zip(*bars, strict=True)
-        figure = Figure(figsize=(7, 1.2 + 0.28 * len(bars)), layout="constrained")
+        figure = figures.Figure(figsize=(7, 1.2 + 0.28 * len(bars)), layout="constrained")
         axes = figure.subplots()
         heights = [0.4 if colour == _PALE else 0.8 for colour in colours]
         axes.barh(range(len(bars)), values, heights, color=colours, tick_label=names)
@@ -301,6 +300,7 @@ def _likeness(columns: Sequence[str], traits: Sequence[str]) -> dict[str, str]:
 
 def _compare(found: ScoreTerms, names: np.ndarray, best: int, other: int) -> Explanation:
     terms, other_terms = found.terms[best], found.terms[other]
+    pd = needed("pandas", "Explanations")
     contributions = pd.Series(terms - other_terms, index=found.columns, dtype=np.float64)
     by_map = found.by_map if found.by_map is not None else np.zeros((1, len(names)))
     ranked = np.sort(by_map[:, best])[::-1]
@@ -322,6 +322,7 @@ def _penalised(why: Explanation, of_best: float, of_other: float) -> Explanation
         return why
     added = why.contributions
     if of_best != of_other:
+        pd = needed("pandas", "Explanations")
         extra = pd.Series({PENALTY: of_other - of_best})
         added = pd.concat([added, extra]).sort_values(ascending=False, kind="stable")
     return replace(

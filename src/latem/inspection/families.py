@@ -12,13 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from latem.core.messages import first_few
+from latem.core.slim import is_frame, is_series, needed
 from latem.embeddings.table import ClassEmbeddings
 from latem.embeddings.table_files import read_raw
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MARK = "::"  # stands between a family and its member in the name of a column
 
@@ -130,18 +132,19 @@ def _as_mapping(groups: Any) -> dict[str, str]:
     """Column → family, without columns that have none."""
     if isinstance(groups, str | PathLike):
         groups = read_raw(Path(groups))
-    if isinstance(groups, pd.DataFrame):
+    if is_frame(groups):
         if groups.shape[1] != 1:
             raise ValueError(
                 f"groups as a table needs the columns of the class table as its index and one "
                 f"column of families, but has {groups.shape[1]}: {first_few(list(groups.columns))}."
             )
         groups = groups.iloc[:, 0]
-    if not isinstance(groups, Mapping | pd.Series):
+    if not isinstance(groups, Mapping) and not is_series(groups):
         raise TypeError(
             f"groups must be a mapping of column to family, a Series, a table of one column or a "
             f"path, not {type(groups).__name__}."
         )
+    pd = needed("pandas", "Explanations")
     return {
         str(column): str(family)
         for column, family in groups.items()

@@ -1,4 +1,4 @@
-"""Galleries: the images that fit a class, a trait or a map best, for `latem.report.write_gallery`.
+"""Galleries: the images that fit a class, a trait or a map best, for `write_gallery`.
 
 By class: of all unseen images those that score highest for each unseen class (`rank_images`), for
 every model. By trait: those that show a trait most (`trait_scores`), for models with bilinear maps

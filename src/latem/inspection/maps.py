@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from latem.core.arrays import unit_rows
+from latem.core.slim import needed
 from latem.inspection.speakers import by_maps
 from latem.models.ranking import RankingModel
 from latem.models.scoring import best_k
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,7 @@ def map_profiles(model: Any, X: Any, classes: Any = "unseen") -> list[MapProfile
                 projected = unit_rows(projected)
             terms = (projected @ basis) * loadings[named[rows][won]]
             sums[k] += terms.sum(axis=0, dtype=np.float64)
+    pd = needed("pandas", "Profiles of maps")
     profiles = []
     for k in range(n_maps):
         won = winner == k

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from latem.core.arrays import unit_rows
 from latem.core.messages import first_few
+from latem.core.slim import needed
 from latem.inspection.speakers import (
     bilinear_maps,
     by_likeness,
@@ -31,6 +31,9 @@ from latem.inspection.speakers import (
     inner_model,
     projected_images,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _BLOCK = 1024
 _SAME = 0.8  # correlation above which two traits say the same of some classes
@@ -85,6 +88,7 @@ def trait_scores(model: Any, X: Any, classes: Any = "unseen") -> pd.DataFrame:
         if average is not None:
             chosen = chosen - np.outer(chosen @ average, average)
         scores[rows] = chosen
+    pd = needed("pandas", "Frames of scores")
     return pd.DataFrame(scores, columns=model.class_table_.column_names())
 
 
@@ -112,6 +116,7 @@ def trait_agreement(model: Any, scores: pd.DataFrame, y: Any) -> pd.Series:
         given, seen = values[:, a], scores.iloc[:, a].to_numpy()
         if np.ptp(given) > 0 and np.ptp(seen) > 0:
             found[name] = float(np.corrcoef(given, seen)[0, 1])
+    pd = needed("pandas", "Series of traits")
     return pd.Series(found, dtype=float).sort_values(ascending=False, kind="stable")
 
 

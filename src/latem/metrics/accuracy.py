@@ -6,11 +6,15 @@ then averaged over classes, so that a class with many images counts no more than
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from latem.core.slim import needed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "confusion_matrix",
@@ -30,7 +34,9 @@ def per_class_accuracy(y_true: Any, y_pred: Any) -> pd.Series:
     dtype: float64
     """
     y_true, y_pred = _check_labels(y_true, y_pred)
-    return _mean_by_class(y_true, y_true == y_pred)
+    pd = needed("pandas", "Series of accuracies")
+    names, share = _mean_by_class(y_true, y_true == y_pred)
+    return pd.Series(share, index=names)
 
 
 def mean_class_accuracy(y_true: Any, y_pred: Any) -> float:
@@ -51,7 +57,9 @@ def mean_class_accuracy(y_true: Any, y_pred: Any) -> float:
     >>> mean_class_accuracy(["cat", "cat", "cat", "dog"], ["cat", "cat", "cat", "cat"])
     0.5
     """
-    return float(per_class_accuracy(y_true, y_pred).mean())
+    y_true, y_pred = _check_labels(y_true, y_pred)
+    _, share = _mean_by_class(y_true, y_true == y_pred)
+    return float(share.mean())
 
 
 def top_k_accuracy(y_true: Any, scores: Any, classes: Any, k: int = 5) -> float:
@@ -99,7 +107,8 @@ def top_k_accuracy(y_true: Any, scores: Any, classes: Any, k: int = 5) -> float:
     ahead = (scores > scores_of_true[:, None]).sum(axis=1)
     earlier = np.arange(scores.shape[1]) < column[:, None]
     ahead += ((scores == scores_of_true[:, None]) & earlier).sum(axis=1)
-    return float(_mean_by_class(y_true, ahead < k).mean())
+    _, share = _mean_by_class(y_true, ahead < k)
+    return float(share.mean())
 
 
 def confusion_matrix(y_true: Any, y_pred: Any, classes: Any = None) -> pd.DataFrame:
@@ -131,6 +140,7 @@ def confusion_matrix(y_true: Any, y_pred: Any, classes: Any = None) -> pd.DataFr
     strange = np.setdiff1d(found, names)
     if len(strange):
         raise ValueError(f"Labels {strange[:5].tolist()} are not among the classes.")
+    pd = needed("pandas", "Confusion matrices")
     counts = pd.crosstab(y_true, y_pred, rownames=["true"], colnames=["predicted"])
     return counts.reindex(
         index=pd.Index(names, name="true"),
@@ -161,6 +171,7 @@ def top_confusions(counts: pd.DataFrame, n: int | None = 10) -> pd.DataFrame:
       true named  count  of  share
     0  cat   dog      1   2    0.5
     """
+    pd = needed("pandas", "Confusion matrices")
     matrix = counts.to_numpy()
     of = matrix.sum(axis=1)
     wrong = np.where(counts.index.to_numpy()[:, None] == counts.columns.to_numpy(), 0, matrix)
@@ -197,7 +208,7 @@ def _check_unique(classes: np.ndarray) -> None:
         raise ValueError(f"classes name {names[counts > 1][:5].tolist()} more than once.")
 
 
-def _mean_by_class(y_true: np.ndarray, right: np.ndarray) -> pd.Series:
+def _mean_by_class(y_true: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Classes, and the share of each one's images that are right."""
     names, codes = np.unique(y_true, return_inverse=True)
-    share = np.bincount(codes, weights=right) / np.bincount(codes)
-    return pd.Series(share, index=names)
+    return names, np.bincount(codes, weights=right) / np.bincount(codes)

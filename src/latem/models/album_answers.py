@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
-import pandas as pd
 
 from latem.core.messages import first_few
+from latem.core.slim import is_frame, needed
 from latem.models.album import fit_album, model_log_probabilities
 from latem.models.answering import Asked
 from latem.models.answers import COLUMNS, NAMED, NONE, Answer, Answers
 from latem.models.scoring import best_k
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TRANSDUCTIVE, BY_HAND, ALONE = "transductive", "by hand", "alone"
 ALBUM_COLUMNS = (*COLUMNS, "mode", "alone")
@@ -244,8 +247,9 @@ def album_answers(
         AlbumAnswer(picture, names, own, p, verdict, s, alone=alone, mode=mode)
         for picture, names, own, p, verdict, s, alone, mode in zip(*columns, strict=True)
     ]
+    pd = needed("pandas", "Albums")
     index_of_classes = pd.Index(asked.names, name="class")
-    index = X.index if isinstance(X, pd.DataFrame) else None
+    index = X.index if is_frame(X) else None
     return AlbumAnswers(
         answers,
         pd.DataFrame(fit.probabilities, index=index, columns=index_of_classes),

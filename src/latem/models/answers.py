@@ -6,10 +6,14 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
-import pandas as pd
+
+from latem.core.slim import needed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS = (
     *("picture", "place", "class", "probability", "score", "verdict", "strangeness"),
@@ -169,6 +173,7 @@ class Answers(Sequence[Answer]):
             With the columns picture, place (1 is the best), class, probability, score, verdict,
             strangeness and error, as `latem predict` writes them.
         """
+        pd = needed("pandas", "Frames")
         rows = [row for answer in self._answers for row in answer.rows()]
         return pd.DataFrame(rows, columns=list(self.columns)).astype(_TYPES)
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from latem.core import storage
+from latem.core.slim import is_index, is_series
 from latem.metrics import mean_class_accuracy
 from latem.models import model_rows
 from latem.models.album_answers import AlbumMixin
@@ -285,7 +285,7 @@ def _plain_data(value: Any) -> Any:
         return value.item()
     if isinstance(value, Mapping):
         return {str(name): _plain_data(part) for name, part in value.items()}
-    if isinstance(value, np.ndarray | pd.Index | pd.Series):
+    if isinstance(value, np.ndarray) or is_index(value) or is_series(value):
         value = value.tolist()
     if isinstance(value, list | tuple | range | set):
         return [_plain_data(part) for part in value]

@@ -21,10 +21,10 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from latem.core.arrays import unit_rows
 from latem.core.messages import first_few
+from latem.core.slim import is_frame
 from latem.core.threads import single_threaded_blas
 from latem.embeddings.describe import join_classes
 from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings
@@ -300,7 +300,7 @@ def is_class_table(classes: Any) -> bool:
         if isinstance(names, str) or is_class_table(names) or isinstance(vectors, ClassEmbeddings):
             return False  # a list that mixes groups, names and tables
         return np.ndim(vectors) == 2
-    return isinstance(classes, ClassEmbeddings | pd.DataFrame | Mapping | PathLike)
+    return isinstance(classes, ClassEmbeddings | Mapping | PathLike) or is_frame(classes)
 
 
 def tables_among(classes: Iterable[Any], known: Iterable[Any]) -> list[Any]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
+
+from latem.core.slim import is_frame, needed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class FrameMixin(metaclass=ABCMeta):
@@ -57,8 +61,9 @@ class FrameMixin(metaclass=ABCMeta):
         if isinstance(classes, Iterator):
             classes = list(classes)
         ask = self.predict_proba if probabilities else self.class_scores
+        pd = needed("pandas", "Frames of scores")
         names = pd.Index(self.candidate_names(classes), name="class")
-        index = X.index if isinstance(X, pd.DataFrame) else None
+        index = X.index if is_frame(X) else None
         if classes is None:
             classes = "seen"  # the same classes, also two of them with a column each
         return pd.DataFrame(ask(X, classes), index=index, columns=names)

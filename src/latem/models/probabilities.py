@@ -13,11 +13,11 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from latem.core import storage
 from latem.core.messages import first_few
+from latem.core.slim import is_frame
 from latem.embeddings.table import ClassEmbeddings, as_class_embeddings
 from latem.metrics.calibration import (
     CalibrationReport,
@@ -276,7 +276,7 @@ class ProbabilityMixin(AcceptanceMixin, metaclass=ABCMeta):
         classes: Any = [name]
         if isinstance(name, list | np.ndarray):
             raise TypeError("rank_images ranks images for one class: give its name, not a list.")
-        if isinstance(name, ClassEmbeddings | pd.DataFrame | Mapping | PathLike):
+        if isinstance(name, ClassEmbeddings | Mapping | PathLike) or is_frame(name):
             classes = as_class_embeddings(name)
             if len(classes) != 1:
                 raise ValueError(

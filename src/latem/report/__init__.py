@@ -1,6 +1,4 @@
-"""Reports: a summary as plain data → one HTML file that needs nothing else."""
+"""Reports: a summary as plain data → one HTML file that needs nothing else.
 
-from latem.report.evaluation_page import write_evaluation
-from latem.report.page import write_gallery, write_report
-
-__all__ = ["write_evaluation", "write_gallery", "write_report"]
+`page.py` and `evaluation_page.py` need jinja2 and matplotlib; the rest does without them.
+"""

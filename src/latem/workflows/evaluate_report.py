@@ -23,7 +23,7 @@ from latem.inspection.galleries import galleries_of
 from latem.inspection.pictures import Pictures
 from latem.inspection.speakers import inner_model
 from latem.models.answers import VERDICTS
-from latem.report import write_evaluation
+from latem.report.evaluation_page import write_evaluation
 from latem.report.names import label, percent, pictograph
 
 PAGE = "report.html"
@@ -113,7 +113,7 @@ def summary_of(
     *,
     n: int,
 ) -> dict[str, Any]:
-    """Everything the page shows, for `latem.report.write_evaluation`.
+    """Everything the page shows, for `write_evaluation`.
 
     Parameters
     ----------

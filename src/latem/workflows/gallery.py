@@ -11,7 +11,7 @@ from latem.core.run_folder import RunFolder
 from latem.datasets.dataset import ZeroShotDataset
 from latem.inspection.galleries import galleries_of
 from latem.inspection.pictures import Pictures
-from latem.report import write_gallery
+from latem.report.page import write_gallery
 
 _HEADER = ("by", "group", "place", "image", "class", "named", "score")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from latem.core.slim import needed
 from latem.datasets.picture_files import find_pictures
 from latem.models.album_answers import (
     AlbumAnswer,
@@ -110,6 +110,7 @@ def named_together(
     """
     readable = [place for place, error in enumerate(errors) if not error]
     if not readable:
+        pd = needed("pandas", "Albums")
         return AlbumAnswers(
             _merged(pictures, errors, ()),
             pd.DataFrame(np.nan, index=range(len(pictures)), columns=asked.names),

@@ -31,9 +31,12 @@ Only leaf functions without branches let the compiler reorder sums, and nothing 
 """
 
 import numpy as np
-from numba import njit
+
+from latem.core.slim import needed
 
 NEAR_CACHE = 2**20  # bytes of V to work on at a time
+
+njit = needed("numba", "Compiled trainings").njit
 
 
 def compiled(**options):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from latem.core.slim import needed
 from latem.core.storage import atomic_path
 from latem.embeddings.table import ClassEmbeddings
 from latem.report.names import label
@@ -26,6 +26,9 @@ from latem.server.schemas import DescribedClass, NewClass, RetrieveRequest
 from latem.server.sessions import Invented, Session
 from latem.server.shelf import Served
 from latem.workflows.invent import class_row, describe_class, trait_controls
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 router = APIRouter(prefix="/api", tags=["classes"])
 _DESCRIPTION = frozenset(("like", "set", "most", "least", "text"))
@@ -128,6 +131,7 @@ async def add_class(request: Request, wanted: NewClass) -> Response:
 
 def _write(path: Any, row: pd.DataFrame) -> None:
     """Add a class to the server's file, or replace the one of its name."""
+    pd = needed("pandas", "Files of classes")
     with asking():
         if path.is_file():
             known = pd.read_csv(path, index_col=0, dtype=object, keep_default_na=False)
@@ -170,6 +174,7 @@ async def classes_table(
     if missing or not known:
         raise ProblemError(404, "This session has not invented these classes.")
     rows = [known[one].row for one in dict.fromkeys(name or known)]
+    pd = needed("pandas", "Files of classes")
     text = io.StringIO()
     pd.concat(rows).to_csv(text, index_label="class", lineterminator="\n")
     headers = {"Content-Disposition": 'attachment; filename="classes.csv"'}

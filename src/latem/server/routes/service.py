@@ -6,10 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
+from latem.core.slim import needed
 from latem.core.version import __version__
 from latem.server.measures import MEDIA_TYPE
 from latem.server.problems import ProblemError, documented
@@ -80,6 +80,7 @@ async def page(request: Request) -> Response:
 
 @cache
 def _page() -> str:
+    jinja2 = needed("jinja2", "Pages")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined
     )
