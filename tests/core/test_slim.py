@@ -23,6 +23,13 @@ ANSWER = """
 import sys
 from pathlib import Path
 if sys.argv[2] == "without":
+    from importlib import metadata
+    known = metadata.version
+    def version(name):
+        if name in {left_out!r}:
+            raise metadata.PackageNotFoundError(name)
+        return known(name)
+    metadata.version = version
     sys.modules.update(dict.fromkeys({left_out!r}))
 import numpy as np
 import latem

@@ -21,7 +21,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,9 +56,12 @@ class FileFormatError(ValueError):
 
 
 def library_versions() -> dict[str, str]:
-    """Versions of Python and of the libraries a result depends on."""
+    """Versions of Python and of the libraries a result depends on, as far as they are installed."""
     versions = {"python": platform.python_version(), "latem": __version__}
-    return versions | {name: version(name) for name in _VERSIONS}
+    for name in _VERSIONS:
+        with suppress(PackageNotFoundError):  # an installation that only answers
+            versions[name] = version(name)
+    return versions
 
 
 @contextmanager
