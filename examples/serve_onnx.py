@@ -3,7 +3,8 @@
     python examples/serve_onnx.py birds.onnx photo.jpg          # written with --pictures
     python examples/serve_onnx.py birds.onnx features.npy       # (n, n_features)
 
-needs onnxruntime, NumPy and, for pictures, Pillow.
+needs onnxruntime, NumPy and, for pictures, Pillow. A probability says which class it would be if it
+had to be one of them; whether it is one, the output `verdict` says.
 """
 
 import json

@@ -7,6 +7,7 @@ import zlib
 from PIL import Image
 
 RED, BLUE = (250, 10, 10), (10, 10, 250)
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 def halves(mode="RGB", size=(64, 32)):
@@ -16,19 +17,17 @@ def halves(mode="RGB", size=(64, 32)):
     return picture.convert(mode)
 
 
+def png_chunk(kind, data):
+    """A part of a PNG file, with the sum that belongs to it."""
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
 def bomb(width=50_000, height=50_000):
     """A PNG whose header promises more pixels than anybody can hold."""
-
-    def chunk(kind, data):
-        return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        )
-
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     data = zlib.compress(b"\0" * 1000)
-    return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
-    )
+    parts = png_chunk(b"IHDR", header), png_chunk(b"IDAT", data), png_chunk(b"IEND", b"")
+    return PNG_SIGNATURE + b"".join(parts)
 
 
 def jpeg():

@@ -104,17 +104,27 @@ def save_pieces(folder, n, first=0):
         piece.save(folder / f"photo {i:03d}.jpg")
 
 
-def on_small_disk(folder, size, arguments):
-    """Run a command with a disk of so many bytes at `folder`, in a file system of its own."""
+def with_small_disk(folder, size, arguments):
+    """Command that runs another with a disk of so many bytes at `folder`, which only it sees.
+
+    None where that cannot be had.
+    """
     mounted = ("unshare", "--mount", "sh", "-c")
     mount = f"mount -t tmpfs -o size={size} tmpfs {shlex.quote(str(folder))}"
     if (
         not shutil.which("unshare")
         or subprocess.run((*mounted, mount), capture_output=True).returncode
     ):
+        return None
+    return [*mounted, f"{mount} && exec {shlex.join(map(str, arguments))}"]
+
+
+def on_small_disk(folder, size, arguments):
+    """Run a command with a disk of so many bytes at `folder`, in a file system of its own."""
+    line = with_small_disk(folder, size, arguments)
+    if line is None:
         pytest.skip("no small disk can be mounted here")
-    line = f"{mount} && {shlex.join(map(str, arguments))}"
-    return subprocess.run((*mounted, line), capture_output=True, text=True, timeout=240)
+    return subprocess.run(line, capture_output=True, text=True, timeout=240)
 
 
 def left_over(root):

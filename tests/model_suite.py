@@ -1,6 +1,9 @@
-"""Every registered model with parameters small enough for tests."""
+"""Every registered model with parameters small enough for tests, and problems for them."""
+
+import numpy as np
 
 import latem
+from latem import ClassEmbeddings, load_emoji, make_latent_world
 from latem.models import model_rows
 
 QUICK = {  # what makes a model quick; models that are quick already need no entry
@@ -49,3 +52,27 @@ def set_threads(model, n_threads):
     """Set the number of threads wherever there is one."""
     names = [n for n in model.get_params() if n == "n_threads" or n.endswith("__n_threads")]
     return model.set_params(**dict.fromkeys(names, n_threads))
+
+
+def emoji_problem():
+    """Drawings of twenty kinds of emoji, described by their keywords, and ten kinds unseen.
+
+    A fourth of the features, so that the searches are quick.
+    """
+    emoji = load_emoji()
+    features = emoji.features[:, ::4].astype(np.float64)
+    seen, unseen = emoji.split().train[:20], emoji.split().test[:10]
+    rows = emoji.rows(seen)
+    table = emoji.embeddings["att"].select([*seen, *unseen])
+    used = table.vectors.any(axis=0)
+    table = ClassEmbeddings(table.names, table.vectors[:, used], name="att")
+    return features[rows], emoji.labels[rows], table, features[emoji.rows(unseen)]
+
+
+def world_problem():
+    world = make_latent_world(n_poses=1, n_seen=20, n_images=8, random_state=0)
+    table = world.embeddings["att"]
+    shifted = table.vectors - table.vectors.min()  # no negative numbers: traits
+    table = ClassEmbeddings(table.names, shifted, columns=[f"trait {i}" for i in range(8)])
+    X, y = world.training()
+    return X.astype(np.float64), y, table, world.testing()[0]

@@ -1,13 +1,16 @@
-"""A person's browser, for the tests of the explorer page."""
+"""A person's browser, for the tests of pages."""
 
 import importlib.util
 import os
 import shutil
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+AXE = Path(__file__).parent / "server" / "axe" / "axe.min.js"
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 CAMERA = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 
 
@@ -84,6 +87,18 @@ def visit(
     assert hosts == {urlsplit(address).netloc}
     refusals = [one for one in answers if one[0] >= 400 and one[0] not in refused]
     assert not refusals, refusals
+
+
+def violations(page):
+    """What axe finds against the rules of accessibility."""
+    page.evaluate(f"() => {{ {AXE.read_text(encoding='utf-8')} }}")
+    found = page.evaluate("tags => axe.run(document, {runOnly: tags})", RULES)
+    assert len(found["passes"]) > 10
+    return [
+        f"{rule['id']}: {node['target']} {node['failureSummary']}"
+        for rule in found["violations"]
+        for node in rule["nodes"]
+    ]
 
 
 def row_of(dataset, name):

@@ -96,11 +96,12 @@ if TYPE_CHECKING:
     from latem.models.wsabie import WSABIE
     from latem.selection import CommitteeCV, HeldOutSearch, LatEmCV
     from latem.selection.calibration import AnswerReport, calibrate_answers
+    from latem.workflows.find import find_images, index_images
     from latem.workflows.train import train
 
 for _row in MODELS:
     register(_row)
-register(ModelRow("HeldOutSearch", "latem.selection.search", on_command_line=False))
+register(ModelRow("HeldOutSearch", "latem.selection.held_out_search", on_command_line=False))
 register(ModelRow("CommitteeCV", "latem.selection.committee_cv", on_command_line=False))
 register(ModelRow("LatEmCV", "latem.selection.latem_cv", on_command_line=False))
 
@@ -171,6 +172,7 @@ _HOMES = {
     "latem.models.sgd.loop": ("EpochInfo",),
     "latem.models.table_model": ("TableClassifier",),
     "latem.selection.calibration": ("AnswerReport", "calibrate_answers"),
+    "latem.workflows.find": ("find_images", "index_images"),
     "latem.workflows.train": ("train",),
 }
 _ROOMS = (
@@ -247,11 +249,13 @@ __all__ = [
     "expected_calibration_error",
     "explain_predictions",
     "export_onnx",
+    "find_images",
     "fit_temperature",
     "generalized_accuracy",
     "harmonic_mean",
     "hierarchy_embeddings",
     "hold_out",
+    "index_images",
     "load",
     "load_emoji",
     "make_latent_world",

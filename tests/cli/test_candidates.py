@@ -92,7 +92,10 @@ def test_fusions_have_no_table_to_describe_by(model):
         table_of(fusion)
 
 
-def test_a_group_spelled_otherwise_gets_a_hint(model):
-    with pytest.raises(ValueError, match="no class 'Unseen'; did you mean 'unseen'"):
-        candidates("Unseen", model)
+@pytest.mark.parametrize(
+    ("given", "group"), [("Unseen", "unseen"), ("unsen", "unseen"), ("Sen", "seen"), ("ALL", "all")]
+)
+def test_a_group_spelled_otherwise_gets_a_hint(model, given, group):
+    with pytest.raises(ValueError, match=f"no class '{given}'; did you mean '{group}'"):
+        candidates(given, model)
     assert candidates("unseen", model) == "unseen"

@@ -189,6 +189,13 @@ def test_help_names_no_types_of_python(path):
     assert re.findall(r"list\[|Optional\[|\bPath\b", output) == []
 
 
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_leaves_it_to_the_terminal_where_lines_end(path):
+    assert re.search(r"[^\n]\n[^\n]", COMMANDS[path].help) is None
+    words = " ".join(COMMANDS[path].callback.__doc__.split())
+    assert " ".join(COMMANDS[path].help.split()) == words
+
+
 def test_pairs():
     assert pairs(["CUB=a", "AWA=b=c"], "--dataset") == {"CUB": "a", "AWA": "b=c"}
     with pytest.raises(typer.BadParameter, match="--dataset takes KEY=FOLDER, not 'CUB'"):

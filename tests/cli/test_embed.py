@@ -85,9 +85,12 @@ def test_own_texts_from_start_to_end(tmp_path):
         (("--kind", "w2v"), "--kind w2v needs --vectors"),
         (("--kind", "att"), "--kind att needs --attributes"),
         (("--kind", "text"), "--kind text needs --descriptions"),
-        (("--kind", "w2v", "--vectors", "none.txt"), "There is no file 'none.txt'"),
+        (("--kind", "w2v", "--vectors", "none.txt"), "There is no file of word vectors 'none.txt'"),
         (("--kind", "hie", "--vectors", "none.txt"), "--vectors does not go with --kind hie"),
-        (("--kind", "hie", "--report", "no/such/r.csv"), "--report needs a file other than --out"),
+        (
+            ("--kind", "hie", "--report", "no/such/r.csv"),
+            "There is no folder 'no/such' to write r.csv in",
+        ),
         (("--kind", "hie", "--hint", "beast"), "WordNet has no kind 'beast'"),
     ],
 )

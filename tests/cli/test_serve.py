@@ -37,6 +37,8 @@ def test_other_addresses_need_a_token(model, tmp_path, monkeypatch):
     empty.write_text("\n")
     assert "holds no token" in refused(model, "--token-file", empty)
     assert "token.txt" in refused(model, "--token-file", tmp_path / "token.txt")
+    empty.write_bytes(b"\xff\xfe" * 20)
+    assert "is not UTF-8 text" in refused(model, "--token-file", empty)
 
 
 def test_a_port_that_is_taken(model):

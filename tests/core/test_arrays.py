@@ -1,8 +1,12 @@
 """Small computations on arrays."""
 
-import numpy as np
+import mmap
 
-from latem.core.arrays import settled, unit_rows
+import numpy as np
+import pytest
+
+from latem.core.arrays import mapped_file, read_at_random, settled, unit_rows
+from latem.datasets.features import with_encoder
 
 
 def test_unit_rows_have_length_one_unless_they_are_zero():
@@ -22,3 +26,36 @@ def test_settled_numbers_are_equal_if_they_differ_by_rounding_alone():
     assert settled(np.array([1e-8]))[0] > 0  # more than rounding
     np.testing.assert_array_equal(settled(one, 0.0), one)
     assert settled(one.astype(np.float32)).dtype == np.float32
+
+
+def test_the_file_that_an_array_is_mapped_from(tmp_path):
+    path = tmp_path / "X.npy"
+    np.save(path, np.arange(12.0).reshape(4, 3))
+    mapped = np.load(path, mmap_mode="r")
+    assert mapped_file(mapped) == path
+    assert mapped_file(np.asarray(mapped)) == path
+    for other in (mapped[1:], mapped[::2], mapped.T, mapped[:, :2], np.array(mapped)):
+        assert mapped_file(other) is None
+    assert mapped_file(np.arange(3.0)) is None
+    assert mapped_file(with_encoder(mapped, {"name": "x"})) == path
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_RANDOM"), reason="the system takes no advice")
+def test_a_mapped_file_is_read_at_random_for_a_while(tmp_path):
+    class Map(mmap.mmap):
+        def madvise(self, *advice):
+            said.append(advice)
+            return super().madvise(*advice)
+
+    said = []
+    path = tmp_path / "rows"
+    path.write_bytes(bytes(range(200)))
+    with open(path, "rb") as file:
+        rows = np.frombuffer(Map(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+    rows = rows.reshape(20, 10)[1:].view(np.int8)
+    with read_at_random(np.asarray(rows)):
+        assert said == [(mmap.MADV_RANDOM,)]
+    assert said == [(mmap.MADV_RANDOM,), (mmap.MADV_NORMAL,)]
+    with read_at_random(np.ones(3)):
+        pass
+    assert len(said) == 2

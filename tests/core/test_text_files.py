@@ -1,6 +1,6 @@
 import pytest
 
-from latem.core.text_files import read_lines
+from latem.core.text_files import read_lines, read_utf8
 
 
 def test_lines_as_people_write_them(tmp_path):
@@ -18,3 +18,12 @@ def test_what_is_wrong_is_told(tmp_path):
     (tmp_path / "bytes.txt").write_bytes(b"caf\xe9\n")
     with pytest.raises(ValueError, match="not UTF-8 text"):
         read_lines(tmp_path / "bytes.txt", "class names")
+
+
+def test_text_without_its_mark(tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes("\ufeffcafé\r\n".encode())
+    assert read_utf8(path) == "café\n"
+    path.write_bytes(b"caf\xe9")
+    with pytest.raises(ValueError, match="text is not UTF-8 text; save it as UTF-8"):
+        read_utf8(path)

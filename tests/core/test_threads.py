@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from latem.core.threads import resolve_threads, run_all, single_threaded_blas
+from latem.core import threads
+from latem.core.threads import Helper, resolve_threads, run_all, single_threaded_blas
 
 
 def blas_threads():
@@ -61,6 +62,52 @@ def test_errors_come_through_and_the_limit_is_lifted(n_threads):
     with pytest.raises(KeyError):
         run_all(fail, [1, 2], n_threads)
     assert blas_threads() == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere waiting cannot be interrupted")
+def test_an_interruption_waits_for_what_has_begun():
+    both, ended = threading.Barrier(2), []
+
+    def task(_):
+        both.wait(60)  # a piece for each thread
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(0.2)  # the main thread waits by now
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            time.sleep(0.2)
+            ended.append(True)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_all(task, [1, 2], 2)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ended
+
+
+def test_a_thread_that_is_about_to_begin_is_waited_for(monkeypatch):
+    """An interruption may strike while a thread is begun, before it has a number."""
+    ended = []
+    helper = Helper(lambda: (time.sleep(0.1), ended.append(True)))
+    late = threading.Timer(0.1, lambda: threading.Thread.start(helper))
+    monkeypatch.setattr(threading.Thread, "start", lambda self: None)
+    helper.start()  # as if it were interrupted here
+    monkeypatch.undo()
+    late.start()
+    helper.wait()
+    assert ended
+    assert not helper.is_alive()
+
+
+def test_a_thread_that_never_began_is_not_waited_for_long(monkeypatch):
+    monkeypatch.setattr(threads, "_BEGINS_WITHIN", 0.05)
+    Helper(lambda: None).wait()
+    helper = Helper(lambda: None)
+    monkeypatch.setattr(threading.Thread, "start", lambda self: None)
+    helper.start()
+    start = time.monotonic()
+    helper.wait()
+    assert 0.05 <= time.monotonic() - start < 5
 
 
 def test_what_an_interruption_left_is_given_up_by_the_next_use():

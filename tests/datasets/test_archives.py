@@ -103,7 +103,7 @@ def strange(content):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (encrypted, "cannot be unpacked: .*password"),
+        (encrypted, "needs a password; unpack it by hand"),
         (strange, "cannot be unpacked: .*compression"),
         (lambda c: c[:-30], "cut short or no zip file"),
         (lambda c: c[:100], "cut short or no zip file"),
@@ -174,3 +174,32 @@ def test_what_a_killed_run_left_is_replaced(tmp_path, tiny):
     unpack_datasets(file, file.parent)
     assert names(file.parent) == ["one.zip", "tiny"]
     assert read_folder(file.parent / "tiny").name == "tiny"
+
+
+@pytest.mark.parametrize("inside_first", [False, True])
+def test_a_file_and_a_folder_of_the_same_name(tmp_path, tiny, inside_first):
+    file = tmp_path / "data" / "all.zip"
+    file.parent.mkdir()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in (
+            ["images.csv/x", "images.csv"] if inside_first else ["images.csv", "images.csv/x"]
+        ):
+            archive.write(tiny / "images.csv", f"tiny/{name}")
+        archive.write(tiny / "dataset.toml", "tiny/dataset.toml")
+    with pytest.raises(ValueError, match=r"has a file and a folder called 'images\.csv'; unpack"):
+        unpack_datasets(file, file.parent)
+    assert names(file.parent) == ["all.zip"]
+
+
+@pytest.mark.parametrize("name", ["images.csv", "features.npy"])
+def test_a_folder_in_the_place_of_a_file(tmp_path, tiny, name):
+    (tiny / name).unlink()
+    (tiny / name).mkdir()
+    (tiny / name / "x").write_text("")
+    file = zip_up(tmp_path / "data" / "all.zip", {"tiny/": tiny})
+    with zipfile.ZipFile(file) as archive:
+        kept = [info for info in archive.infolist() if not info.is_dir()]
+        assert f"tiny/{name}/x" in [info.filename for info in kept]
+    with pytest.raises(ValueError, match=rf"tiny/{name}"):
+        unpack_datasets(file, file.parent)
+    assert names(file.parent) == ["all.zip"]

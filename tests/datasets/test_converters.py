@@ -1,5 +1,7 @@
 """Converters, against files written by SciPy, h5py, NumPy and pandas."""
 
+import zipfile
+
 import h5py
 import numpy as np
 import pandas as pd
@@ -277,7 +279,10 @@ def test_npz(tmp_path):
             {"features": np.ones((2, 1)), "labels": [1, 2], "classes": ["ant", "bee"]},
             "labels go from 1 to 2, .* seem to count from 1: subtract 1",
         ),
-        ({"features": np.ones((1, 1)), "labels": ["yak"]}, r"no rows for \['yak'\]"),
+        (
+            {"features": np.ones((1, 1)), "labels": ["yak"]},
+            r"no rows for 'yak', which have images; add rows",
+        ),
         ({"features": np.array([["x"]]), "labels": ["ant"]}, "features must be numbers"),
     ],
 )
@@ -294,7 +299,7 @@ def test_npz_that_is_cut_or_pickled(tmp_path):
     with pytest.raises(ValueError, match="a.npz is not a readable NPZ file"):
         from_npz(path, {})
     np.savez(path, features=np.array([{}], object), labels=["ant"])
-    with pytest.raises(ValueError, match="a.npz is not a readable NPZ file without pickles"):
+    with pytest.raises(ValueError, match="a.npz is not .* NPZ file: it holds no plain numbers"):
         from_npz(path, {})
 
 
@@ -334,9 +339,9 @@ def test_bad_tables_of_images(tmp_path):
     with pytest.raises(ValueError, match="needs a column 'class'"):
         from_table(path, {})
     path.write_text("class,f\nant,1\n")
-    with pytest.raises(ValueError, match=r"\['dog'\] are named as unseen but have no images"):
+    with pytest.raises(ValueError, match=r"'dog': named as unseen, but without images"):
         from_table(path, {}, unseen=["dog"])
-    with pytest.raises(FileNotFoundError, match="no file"):
+    with pytest.raises(FileNotFoundError, match="no table of images"):
         from_table(tmp_path / "none.csv", {})
 
 
@@ -466,3 +471,18 @@ def test_arrays_on_the_command_line(tmp_path):
     savemat(tmp_path / "data.mat", release_parts())
     result = run("convert", "release", tmp_path / "data.mat", "--out", tmp_path / "three")
     assert result.exit_code == 0, result.output
+
+
+def test_parts_of_an_archive_that_are_no_arrays(tmp_path):
+    path = write_npz(tmp_path / "a.npz")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("images.npy", b"hello")
+    with pytest.raises(ValueError, match=r"a\.npz: 'images' is not an array"):
+        from_npz(path, TWO)
+
+
+def test_numbered_labels_need_a_list_of_names(tmp_path):
+    arrays = {"features": np.eye(2), "labels": np.arange(2), "classes": np.array("ant")}
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(ValueError, match="add an array 'classes' of their names"):
+        from_npz(tmp_path / "a.npz", TWO)

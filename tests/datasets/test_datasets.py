@@ -187,7 +187,7 @@ def test_pickled_features_are_refused(tmp_path):
 
 def test_dataset_checks_its_splits():
     parts = np.ones((2, 2)), ["a", "b"], {}
-    with pytest.raises(ValueError, match=r"'standard' names \['c'\], which have neither"):
+    with pytest.raises(ValueError, match=r"'standard' names 'c', which have neither"):
         ZeroShotDataset(*parts, {"standard": Split(["a"], [], ["c"])})
     with pytest.raises(ValueError, match=r"holds out rows \[2, -1\], but rows go from 0 to 1"):
         ZeroShotDataset(*parts, {"standard": Split(["a"], [], ["b"], [2, -1])})

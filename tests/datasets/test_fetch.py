@@ -1,15 +1,14 @@
 """Downloads, against a local server only."""
 
 import hashlib
-import http.server
 import json
-import threading
 import zipfile
 
 import numpy as np
 import pytest
 from helpers import command
 from matlab_files import write_gbu
+from range_server import range_server
 from typer.testing import CliRunner
 
 from latem import read_folder
@@ -19,55 +18,10 @@ from latem.datasets.fetch import ASK, SOURCES, download, fetch, find_source
 CONTENT = np.random.default_rng(0).bytes(1_000_000)
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    """Serves `files`; knows ranges; can break off after some bytes."""
-
-    files: dict[str, bytes] = {}  # noqa: RUF012 - set by each test
-    tag = '"one"'
-    break_after: int | None = None
-    ranges = True
-    requests: list[str | None] = []  # noqa: RUF012
-
-    def do_GET(self):
-        cls = type(self)
-        cls.requests.append(self.headers.get("Range"))
-        content = cls.files.get(self.path)
-        if content is None:
-            self.send_error(404)
-            return
-        start = 0
-        wanted = self.headers.get("Range")
-        if wanted and cls.ranges and self.headers.get("If-Range") == cls.tag:
-            start = int(wanted.removeprefix("bytes=").rstrip("-"))
-            if start >= len(content):
-                self.send_error(416)
-                return
-            self.send_response(206)
-        else:
-            self.send_response(200)
-        self.send_header("Content-Length", str(len(content) - start))
-        self.send_header("ETag", cls.tag)
-        self.end_headers()
-        end = len(content) if cls.break_after is None else start + cls.break_after
-        self.wfile.write(content[start:end])
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture
 def server():
-    class Own(Handler):
-        files = {"/a.bin": CONTENT}  # noqa: RUF012
-        requests = []  # noqa: RUF012
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Own) as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        Own.url = f"http://127.0.0.1:{running.server_port}"
-        yield Own
-        running.shutdown()
-        thread.join()
+    with range_server(files={"/a.bin": CONTENT}) as running:
+        yield running
 
 
 def test_download_with_progress_and_checksum(server, tmp_path):
@@ -122,12 +76,13 @@ def test_addresses_that_name_no_file(server, tmp_path, name):
 
 
 def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
-    with pytest.raises(OSError, match="has md5 .*, not 00: it is damaged or a different file"):
-        download(f"{server.url}/a.bin", tmp_path / "a.bin", checksum="md5:00")
+    with pytest.raises(OSError, match="has md5 .*, not 0{32}: it is damaged or a different file"):
+        download(f"{server.url}/a.bin", tmp_path / "a.bin", checksum=f"md5:{32 * '0'}")
     assert not (tmp_path / "a.bin").exists()
     assert not (tmp_path / "a.bin.part").exists()
-    with pytest.raises(ValueError, match="A checksum must be"):
-        download(f"{server.url}/a.bin", tmp_path / "a.bin", checksum="crc:00")
+    for no_checksum in ("crc:00", "md5:00"):
+        with pytest.raises(ValueError, match="A checksum must be"):
+            download(f"{server.url}/a.bin", tmp_path / "a.bin", checksum=no_checksum)
 
 
 def test_errors_of_the_server_and_the_net(server, tmp_path):
@@ -165,6 +120,31 @@ def test_a_second_process_is_refused(server, tmp_path):
     path = download(f"{server.url}/a.bin", tmp_path / "a.bin", progress=try_too)
     assert refused
     assert path.read_bytes() == CONTENT
+    assert [p.name for p in tmp_path.iterdir()] == ["a.bin"]
+
+
+def test_a_note_left_by_a_process_killed_at_the_end_is_removed(server, tmp_path):
+    (tmp_path / "a.bin").write_bytes(CONTENT)
+    (tmp_path / "a.bin.part.json").write_text("{}")
+    download(f"{server.url}/a.bin", tmp_path / "a.bin")
+    assert server.requests == []
+    assert [p.name for p in tmp_path.iterdir()] == ["a.bin"]
+
+
+def test_unpacking_is_done_alone_as_well(server, tmp_path, monkeypatch):
+    from latem.datasets import fetch as module
+
+    refused = []
+
+    def try_too(file, folder):
+        with pytest.raises(BlockingIOError, match="Another process is fetching"):
+            fetch(f"{server.url}/a.bin", folder)
+        refused.append(file.name)
+        return []
+
+    monkeypatch.setattr(module, "unpack_datasets", try_too)
+    fetch(f"{server.url}/a.bin", tmp_path)
+    assert refused == ["a.bin"]
     assert [p.name for p in tmp_path.iterdir()] == ["a.bin"]
 
 

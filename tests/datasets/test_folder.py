@@ -173,3 +173,21 @@ def test_real_cub_is_read_lazily_and_in_under_a_second():
     assert (len(split.train + split.val), len(split.test)) == (150, 50)
     assert len(cub.training("standard")[0]) == 8855
     assert describe(cub)["warnings"] == []
+
+
+@pytest.mark.parametrize("name", ["dataset.toml", "images.csv", "splits/standard.toml"])
+def test_a_folder_in_the_place_of_a_file(tmp_path, name):
+    table = ClassEmbeddings(["ant", "bee", "cat"], np.eye(3), name="att")
+    folder = write_folder(
+        ZeroShotDataset(
+            features=np.eye(3),
+            labels=np.array(["ant", "bee", "cat"]),
+            embeddings={"att": table},
+            splits={"standard": Split(["ant"], ["bee"], ["cat"])},
+        ),
+        tmp_path / "data",
+    )
+    (folder / name).unlink()
+    (folder / name).mkdir()
+    with pytest.raises(ValueError, match=rf"{name} is a folder, but must be a file\."):
+        read_folder(folder)

@@ -5,6 +5,7 @@ import os
 import h5py
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.io import savemat
 
 from latem.core import memory
@@ -32,6 +33,13 @@ def test_texts_of_other_programs(path):
         file["bytes"] = np.array([b"zebra", b"okapi"])
     assert MatFile(path).get("names") == ["zebra", "okapi"]
     assert MatFile(path).get("bytes") == ["zebra", "okapi"]
+
+
+def test_sparse_matrices(path):
+    savemat(path, {"features": scipy.sparse.eye(5).tocsc(), "labels": np.ones((5, 1))})
+    with pytest.raises(ValueError, match=r"features is a sparse matrix.*features = full\(features"):
+        MatFile(path).matrix("features")
+    assert MatFile(path).matrix("labels").shape == (5, 1)
 
 
 def make_dangling(file):

@@ -105,6 +105,28 @@ def test_the_command_adds_a_split(world, folder):
     assert left_over(folder / "splits") == []
 
 
+def test_drawing_splits_goes_on_after_an_interruption(folder):
+    sizes = ("--sizes", "6,3,4", "--n", 3, "--held-out", 0.2)
+    assert run(folder, *sizes).exit_code == 0
+    drawn = {file.name: file.read_bytes() for file in (folder / "splits").iterdir()}
+    assert len(drawn) == 4
+    (folder / "splits" / "random2.toml").unlink()
+    done = run(folder, *sizes)
+    assert done.exit_code == 0, done.output
+    assert {file.name: file.read_bytes() for file in (folder / "splits").iterdir()} == drawn
+    assert "random2.toml" in done.output
+    assert "random1.toml" not in done.output
+
+    refused = run(folder, *sizes)
+    assert refused.exit_code == 1
+    assert "already has splits ['random1', 'random2', 'random3']; give another" in refused.output
+    (folder / "splits" / "random2.toml").unlink()
+    refused = run(folder, *sizes, "--seed", 1)  # other splits than those that are there
+    assert refused.exit_code == 1
+    assert "already has splits ['random1', 'random3']; give another" in refused.output
+    assert not (folder / "splits" / "random2.toml").exists()
+
+
 def test_the_command_replaces_only_when_told(world, folder):
     before = (folder / "splits" / "standard.toml").read_bytes()
     for refused, reason in (

@@ -1,8 +1,12 @@
 """Attribute tables in the forms people have them."""
 
+import gc
+
+import openpyxl
 import pandas as pd
 import pytest
 
+from latem.core.memory import TooLargeError
 from latem.embeddings.attributes import read_attributes
 
 
@@ -75,3 +79,24 @@ def test_broken_awa(tmp_path, name, text, message):
 def test_a_folder_of_something_else(tmp_path):
     with pytest.raises(ValueError, match="is not a folder of attributes"):
         read_attributes(tmp_path)
+
+
+@pytest.mark.parametrize("place", ["XFD20", "B1048576"])
+def test_a_sheet_with_a_cell_far_out(tmp_path, place):
+    book = openpyxl.Workbook()
+    for row in (("class", "legs"), ("ant", 6), ("bee", 6)):
+        book.active.append(row)
+    book.save(tmp_path / "good.xlsx")
+    assert read_attributes(tmp_path / "good.xlsx").names.tolist() == ["ant", "bee"]
+    book.active[place] = 1
+    book.save(tmp_path / "far.xlsx")
+    with pytest.raises(TooLargeError, match="far.xlsx has more than 250,000 cells, empty ones"):
+        read_attributes(tmp_path / "far.xlsx")
+    gc.collect()  # a file that is left open would be told here, not in another test
+
+
+@pytest.mark.parametrize("name", ["classes.txt", "predicates.txt"])
+def test_names_that_are_no_text(tmp_path, name):
+    (write_awa(tmp_path / "awa") / name).write_bytes(b"1\tcaf\xe9\n")
+    with pytest.raises(ValueError, match=f"{name} is not UTF-8 text"):
+        read_attributes(tmp_path / "awa")

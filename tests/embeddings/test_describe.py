@@ -191,7 +191,7 @@ def test_joining_needs_new_names_and_the_same_columns(traits):
     table = ClassEmbeddings.from_frame(traits)
     turned = ClassEmbeddings(["new"], [[1, 2, 3]], columns=["red", "long beak", "blue"])
     assert join_classes(table, turned)["new"].tolist() == [3, 1, 2]
-    with pytest.raises(ValueError, match="describes \\['wren'\\] already"):
+    with pytest.raises(ValueError, match="describes 'wren' already"):
         join_classes(table, table.select(["wren"]))
     with pytest.raises(ValueError, match="column"):
         join_classes(table, ClassEmbeddings(["new"], [[1, 2]], columns=["red", "blue"]))

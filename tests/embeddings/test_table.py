@@ -132,6 +132,18 @@ def test_names_of_mixed_or_strange_type():
         ClassEmbeddings([("a",), ("b",)], [[1], [2]])
 
 
+@pytest.mark.parametrize("gap", [None, float("nan"), np.nan, pd.NA, pd.NaT, ""])
+def test_a_gap_among_names(gap):
+    with pytest.raises(ValueError, match="The class number 2 of the table has no name"):
+        ClassEmbeddings(["ant", gap, "bee"], np.ones((3, 2)))
+
+
+def test_an_array_in_a_cell_is_no_number():
+    cells = pd.DataFrame({"legs": [np.array([6]), np.array([6])]}, index=["ant", "bee"])
+    with pytest.raises(ValueError, match=r"class 'ant', column 'legs' holds array\(\[6\]\)"):
+        ClassEmbeddings.from_frame(cells)
+
+
 def test_select_keeps_order_and_suggests(table):
     assert table.select(["okapi", "zebra"]).names.tolist() == ["okapi", "zebra"]
     with pytest.raises(ValueError, match="'att' has no rows for 'zebar'; did you mean 'zebra'?"):

@@ -85,6 +85,7 @@ def test_missing_parts_name_the_remedy(tmp_path, monkeypatch):
         SentenceEncoder()
     for name in ("model.safetensors", "tokenizer.json"):
         (tmp_path / name).touch()
-    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
-    with pytest.raises(FileFormatError, match="holds no BERT model"):
-        SentenceEncoder(tmp_path)
+    for config in ('{"model_type": "gpt2"}', "[]", "not JSON", "[" * 200, '{"model_type": "bert"}'):
+        (tmp_path / "config.json").write_text(config)
+        with pytest.raises(FileFormatError, match="holds no BERT model"):
+            SentenceEncoder(tmp_path)

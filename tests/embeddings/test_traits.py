@@ -49,6 +49,24 @@ def test_every_trait_has_the_same_spread(encoding):
         np.testing.assert_allclose(known.mean(axis=0), 0, atol=1e-12)
 
 
+def test_words_that_are_taken_for_gaps_are_told():
+    frame = pd.DataFrame(
+        {
+            "head": ["crest", "none", "cap", "-", "cap", "crest", "", "cap"],
+            "legs": [1, 2, 3, 4, 5, 6, 7, "?"],
+            "red": [1, 2, 3, 4, 5, 6, 7, None],
+        },
+        index=list("abcdefgh"),
+    )
+    notes = ClassEmbeddings.from_traits(frame).encoding.notes
+    assert (
+        "'head' has 3 gaps ('-', 'none'), filled with the mean; if they mean that a class lacks "
+        "it, write 'absent'."
+    ) in notes
+    assert "'legs' has 1 gap ('?'), filled with the mean." in notes
+    assert "'red' has 1 gap, filled with the mean." in notes
+
+
 def test_gaps_say_nothing(encoding):
     numbers = pd.DataFrame(encoding.transform(BIRDS), BIRDS.index, encoding.columns)
     assert numbers.loc["cat", "weight"] == pytest.approx(0)

@@ -80,7 +80,7 @@ def test_long_documents_are_used_to_their_end():
         ([[]], ValueError, "corpus without words"),
         ([["a", "b"]], ValueError, "no word 2 times or more among the 2 of a list"),
         (["a b"], TypeError, "lists of words, not the text 'a b'"),
-        ("none.txt", FileNotFoundError, "no file 'none.txt'"),
+        ("none.txt", FileNotFoundError, "no corpus 'none.txt'"),
     ],
 )
 def test_bad_corpora(tmp_path, corpus, error, message):

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from latem.core.memory import TooLargeError
 from latem.core.storage import FileFormatError
 from latem.embeddings import word_files
 from latem.embeddings.words import normalise_name, train_word_vectors, word_embeddings
@@ -167,7 +168,7 @@ def test_bad_files_of_synonyms(tmp_path, content, message):
 def test_bad_synonyms():
     with pytest.raises(TypeError, match=r"class 'a' \['b'\]; give its words as one text"):
         word_embeddings(["a"], known("a"), synonyms={"a": ["b"]})
-    with pytest.raises(FileNotFoundError, match="no file 'none.csv'"):
+    with pytest.raises(FileNotFoundError, match="no file of synonyms 'none.csv'"):
         word_embeddings(["a"], known("a"), synonyms="none.csv")
 
 
@@ -194,7 +195,7 @@ def test_unknown_classes_are_listed_with_near_words(tmp_path):
         ([], known("zebra"), ValueError, "at least one class"),
         (["zebra", "zebra"], known("zebra"), ValueError, "'zebra' is listed twice"),
         (["zebra"], {"zebra": [1]}, TypeError, "like gensim's KeyedVectors .*, not dict"),
-        (["zebra"], "none.txt", FileNotFoundError, "no file 'none.txt'"),
+        (["zebra"], "none.txt", FileNotFoundError, "no file of word vectors 'none.txt'"),
         (["zebra"], Known(zebra=np.ones(3)), ValueError, r"shape \(3,\).* vectors of 2 values"),
     ],
 )
@@ -346,6 +347,7 @@ def test_oddities_of_real_files(tmp_path):
         b"twice 11 12",
         b"twice 0 0",
         b"windows 13 14\r",
+        b"\x0c",  # a page's end
         b"",
     ]
     path.write_bytes(b"\n".join(lines))
@@ -445,3 +447,27 @@ def test_numbers_with_underscores_are_none(tmp_path, line):
     path.write_text(f"2 2\nbee 1 2\n{line}\n")
     with pytest.raises(FileFormatError, match=r"line 3 .*_0+' is not a number"):
         word_embeddings(["ant"], path)
+
+
+def test_what_unpacks_to_far_more_than_itself_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "words.txt"
+    path.write_text("".join(f"{word} 1 2\n" for word in ("ant", *["bee"] * 10**5)))
+    path = zipped(path)
+    assert word_embeddings(["ant"], path)[0].vectors.tolist() == [
+        [1, 2]
+    ]  # little enough for anybody
+    monkeypatch.setattr("latem.core.memory.LARGEST_UNPACKED", 10**5)
+    monkeypatch.setattr(word_files, "_CHUNK", 10**4)
+    for read in (lambda path: word_embeddings(["ant"], path), word_files.WordVectors):
+        with pytest.raises(TooLargeError, match="would unpack to .* unpack it first"):
+            read(path)
+
+
+def test_many_short_words_in_memory(tmp_path, monkeypatch):
+    path = tmp_path / "words.txt"
+    path.write_text("".join(f"w{number} 1\n" for number in range(1000)))
+    assert len(word_files.WordVectors(path).key_to_index) == 1000
+    monkeypatch.setattr("latem.core.memory.LARGEST_UNPACKED", 10**5)
+    with pytest.raises(TooLargeError, match="read its first words only"):
+        word_files.WordVectors(path)
+    assert len(word_files.WordVectors(path, limit=300).key_to_index) == 300

@@ -135,6 +135,8 @@ def test_the_temperature_stays_in_the_model(world, model):
     assert hasattr(fresh, "rejection_threshold_")
     again = evaluate(fresh, world, calibrate=True)  # with the temperature that is there
     assert again.probabilities == found.probabilities
+    assert ", fitted on" in found.to_text()
+    assert ", the model's own, here on" in again.to_text()
     assert hasattr(fresh, "rejection_threshold_")
 
 

@@ -39,6 +39,15 @@ def test_answers_are_those_of_the_model(world, model, result):
     np.testing.assert_allclose(answers.confidence(model.temperature_), proba)
 
 
+def test_places_and_probabilities_of_the_true_classes():
+    scores = np.array([[3.0, 1, 2], [3, 3, 0], [0, 1, 2]])
+    answers = Scored(np.arange(3), np.array(["a", "b", "a"]), np.array(["a", "b", "c"]), scores)
+    assert answers.codes.tolist() == [0, 1, 0]
+    assert answers.ranks.tolist() == [1, 1, 3]  # of equals the best
+    shares = np.exp(scores / 2) / np.exp(scores / 2).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(answers.of_own(2.0), shares[[0, 1, 2], [0, 1, 0]])
+
+
 def test_best_images_are_those_of_rank_images(world, model, result):
     X, _ = world.testing()
     for name in world.split().test:

@@ -57,7 +57,10 @@ class Made:
             "by_epoch": {str(n): rng.random() for n in (10, 20, 50, 100, 150)},
             "top_images": [[], []], "per_class": {"a": 1.0}, "confusion": [[1]],
         }  # fmt: skip
-        shape = len(data.testing()[1]), len(data.split().test)
+        images, classes = data.testing(), data.split().test
+        if fit.part == "train":
+            images, classes = data.validation(), data.split().val
+        shape = len(images[1]), len(classes)
         self.done[fit] = Outcome(result, rng.random(shape) if fit.keeps_scores else None)
 
 
@@ -130,6 +133,65 @@ def test_plan_and_summary_agree_for_every_table(name, chosen):
     assert bool(store.done) == (name != "table1")
 
 
+def combined(recipe, fusion):
+    """Protocols of a table with each of two embeddings, and one with both combined."""
+    column = Column("CUB", "ours", recipe.name, {"att": 50.0, "glo": 40.0, "both": 60.0})
+    rows = Row("att", ("att",)), Row("glo", ("glo",))
+    both = (Row("both", ("att", "glo"), fusion),)
+    tables = {
+        "alone": PaperTable("alone", "Table", "", "accuracy", rows=rows, columns=(column,)),
+        "both": PaperTable("both", "Table", "", "accuracy", rows=both, columns=(column,)),
+    }
+    return Protocols(tables, {recipe.name: recipe}, {"CUB": PaperDataset("CUB", (), 0.1)})
+
+
+def two_tables(world):
+    rng = np.random.default_rng(0)
+    table = world.embeddings["att"]
+    glo = ClassEmbeddings(table.names, rng.normal(size=(len(table.names), 6)), name="glo")
+    return replace(world, embeddings={"att": table, "glo": glo})
+
+
+def train_all(cells, tables, world):
+    n = 0
+    while missing := plan(cells, tables).missing:
+        for fit in missing:
+            cells.store.put(fit, run_fit(fit, world))
+        n += len(missing)
+    return n
+
+
+@pytest.mark.parametrize(
+    ("recipe", "fusion", "more"),
+    [
+        (Recipe("r", "LatEm", {"n_epochs": 1}, {}, {"n_maps": (1, 2)}), "chosen", []),
+        (Recipe("r", "SJE", {}, {"n_epochs": (1, 2)}), "chosen", ["train", "train"]),
+        (Recipe("r", "SJE", {}, {"n_epochs": (1, 2)}), "mean", []),
+    ],
+)
+def test_trainings_of_members_serve_their_combination(tmp_path, recipe, fusion, more):
+    """Weights are chosen with the trainings that chose parameters, where these were whole ones."""
+    world = two_tables(small_world())
+    protocols = combined(recipe, fusion)
+    cells = Cells({"CUB": world}, protocols, Store(tmp_path, {"CUB": "digest"}, "code"))
+    train_all(cells, {"alone": protocols.tables["alone"]}, world)
+    both = {"both": protocols.tables["both"]}
+    assert [fit.part for fit in plan(cells, both).missing] == more
+    train_all(cells, both, world)
+    (entry,) = protocols.tables["both"].entries()
+    assert cells.accuracy(entry).value > 0
+
+
+def test_a_combination_waits_for_its_weights(tmp_path):
+    world = two_tables(small_world())
+    protocols = combined(Recipe("r", "SJE", {}, {"n_epochs": (1, 2)}), "chosen")
+    cells = Cells({"CUB": world}, protocols, Store(tmp_path, {"CUB": "digest"}, "code"))
+    train_all(cells, {"alone": protocols.tables["alone"]}, world)
+    (entry,) = protocols.tables["both"].entries()
+    with pytest.raises(NotTrainedError, match="standard, without val classes is not trained yet"):
+        cells.accuracy(entry)
+
+
 def test_choices_do_not_look_at_test_classes(tmp_path):
     """Shuffled test labels change accuracies, and nothing that was trained."""
     world = small_world()
@@ -146,3 +208,20 @@ def test_choices_do_not_look_at_test_classes(tmp_path):
                 store.put(fit, run_fit(fit, dataset))
         used.append(planned.used)
     assert used[0] == used[1]
+
+
+def test_weights_do_not_look_at_test_classes(tmp_path):
+    world = two_tables(small_world())
+    labels = world.labels.copy()
+    rows = world.rows(world.split().test)
+    labels[rows] = np.random.default_rng(0).permutation(labels[rows])
+    protocols = combined(Recipe("r", "LatEm", {"n_epochs": 3}, {}, {"n_maps": (1,)}), "chosen")
+    (entry,) = protocols.tables["both"].entries()
+    numbers = []
+    for name, dataset in (("a", world), ("b", replace(world, labels=labels))):
+        store = Store(tmp_path / name, {"CUB": "the same"}, "code")
+        cells = Cells({"CUB": dataset}, protocols, store)
+        train_all(cells, protocols.tables, dataset)
+        numbers.append(cells.accuracy(entry))
+    assert numbers[0].note == numbers[1].note != "weights att 0.5, glo 0.5"
+    assert numbers[0].value != numbers[1].value

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from page_reader import Reader
 from typer.testing import CliRunner
 
 from latem import ClassEmbeddings, LatEm, make_latent_world, write_folder
@@ -123,7 +125,8 @@ def test_five_splits_are_averaged(done):
     assert cell["note"].startswith(one["note"])
 
 
-def test_late_fusion_is_the_mean_of_scores(done, data):
+def test_combined_scores_are_those_of_late_fusion(done, data):
+    """With weights chosen on val classes, beside the paper's number, and by the plain mean."""
     from latem import SJE, LateFusion, read_folder
 
     result, _ = done
@@ -137,8 +140,23 @@ def test_late_fusion_is_the_mean_of_scores(done, data):
             best = max(best, (score, rate), key=lambda pair: pair[0])
         models.append((name, model.set_params(learning_rate=best[1])))
     fused = LateFusion(models).fit(*cub.training())
+    cell = cell_of(result.summary, "appendix_b", "glo hie, mean", "CUB", "cmb SJE")
+    assert cell["ours"] == pytest.approx(100 * fused.score(*cub.testing()))
+    assert (cell["paper"], cell["status"], cell["note"]) == (None, "ok", "")
+    fused.fit(*cub.training(val=False)).choose_weights(*cub.validation()).fit(*cub.training())
     cell = cell_of(result.summary, "appendix_b", "glo hie", "CUB", "cmb SJE")
     assert cell["ours"] == pytest.approx(100 * fused.score(*cub.testing()))
+    assert cell["paper"] == 29.9
+    glo, hie = fused.weights
+    assert cell["note"] == f"weights glo {glo:.1f}, hie {hie:.1f}"
+
+
+def test_concatenated_embeddings_have_no_mean(done):
+    result, _ = done
+    cell = cell_of(result.summary, "appendix_b", "glo hie, mean", "CUB", "cnc SJE")
+    assert (cell["ours"], cell["status"]) == (None, "none")
+    skipped = cell_of(result.summary, "table3", "with attributes, plain mean", "CUB", "LatEm")
+    assert (skipped["status"], skipped["note"]) == ("skipped", "skipped: no w2v in CUB")
 
 
 def test_early_fusion_is_that_of_class_tables():
@@ -181,6 +199,17 @@ def test_what_is_missing_is_skipped_by_name(done):
     assert result.summary["curves"][0]["skipped"] == ["w2v skipped: no w2v in CUB"]
 
 
+def test_absent_datasets_are_told_once(data, tmp_path):
+    shutil.copytree(data / "dogs", tmp_path / "data" / "dogs")
+    result = reproduce(tmp_path / "data", tmp_path / "out", ["table1", "figure2", "figure3"])
+    assert result.n_trained == 0
+    assert result.summary["curves"] == []
+    assert table_of(result.summary, "table1")["absent"] == ["CUB", "AWA"]
+    text = Reader((tmp_path / "out" / "report.html").read_text()).text
+    assert text.count("no CUB in") == text.count("no AWA in") == 1
+    assert "not run" not in text.replace("mean difference not run", "")
+
+
 def test_statistics_are_counted(done):
     result, _ = done
     line = table_of(result.summary, "table1")["cells"][0]
@@ -194,6 +223,9 @@ def test_a_model_that_several_tables_need_is_trained_once(data, tmp_path):
     assert together.n_trained == alone.n_trained + pruned
     again = reproduce(data, tmp_path / "b", ["table2"], n_epochs=1)
     assert (again.n_trained, again.n_kept) == (0, alone.n_trained)
+    assert alone.ratio > 0
+    assert again.ratio is None  # a speed is only told of models that this run has trained
+    assert json.loads((tmp_path / "b" / "run.json").read_text())["ratio_to_numpy"] is None
 
 
 # -- the run folder ---------------------------------------------------------------------------
@@ -352,6 +384,19 @@ def test_other_features_than_the_paper_s_get_a_step_of_their_own(tmp_path):
     write_folder(small_world(0, ["att"]), tmp_path / "data" / "awa_handcrafted")
     result = reproduce(tmp_path / "data", tmp_path / "out", ["table5_left"], n_epochs=1)
     assert "(chosen on val classes)" in result.summary["settings"]["LatEm's step"]
+    table = table_of(result.summary, "table5_left")
+    assert (table["absent"], table["apart"]) == (["CUB", "Dogs"], ["AWA"])
+    said = [note for note in result.summary["notes"] if "other features" in note]
+    assert len(said) == 1
+    assert said[0].startswith("AWA is here with other features than the paper's.")
+    text = Reader((tmp_path / "out" / "report.html").read_text()).text
+    assert "AWA with other features" in text
+    assert "Table 5, left 0 0 0 0 – 2 6" in text  # both cells in the column of their own
+
+
+def test_a_chosen_step_does_not_make_features_other_ones(data, tmp_path):
+    result = reproduce(data, tmp_path, ["table5_left"], n_epochs=1, select_learning_rate=True)
+    assert table_of(result.summary, "table5_left")["apart"] == []
 
 
 def test_galleries_show_pictures_that_are_there(data, tmp_path):
@@ -401,6 +446,31 @@ def test_command_line(data, tmp_path):
     assert "Table 2" in run.output
     assert "models trained" in run.output
     assert "skipped (31.8)" in run.output
+    assert "times as fast" in run.output
+    assert "Table 2, Dogs: ours (paper)" in run.output
+    assert "Table 2, AWA" not in run.output  # it is not there, which is said once
+    assert run.output.count("no AWA in") == 1
+
+
+def test_command_line_of_what_is_there_already(data, done, tmp_path):
+    out = shutil.copytree(done[1], tmp_path / "again")
+    run = CliRunner().invoke(
+        app,
+        ["reproduce", "table1", "appendix_b", "--data", str(data), "--out", str(out), "--epochs"]
+        + ["2"],
+    )
+    assert run.exit_code == 0, run.output
+    assert "0 models trained" in run.output
+    assert "times as fast" not in run.output
+    lines = [[part.strip() for part in line.split("│")[1:-1]] for line in run.output.splitlines()]
+    (chosen,) = (i for i, line in enumerate(lines) if line[3:4] and line[3].endswith(" (29.9)"))
+    assert lines[chosen][0] == "glo hie"
+    assert lines[chosen][4].endswith(" (32.6)")
+    mean = lines[chosen + 1]
+    assert mean[0].startswith("glo hie,")  # where there is little room it goes on below
+    assert mean[1:3] == ["–", "–"]
+    assert all(re.fullmatch(r"\d+\.\d", text) for text in mean[3:])
+    assert not any(line[:1] == ["AWA"] for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The paper's numbers and protocols as they are read from their files."""
 
+from dataclasses import replace
+
 import pytest
 
 from latem.experiments import tables
@@ -22,6 +24,49 @@ def test_tables_hold_the_published_numbers():
     five = {(c.dataset, c.name): c.published for c in published["table4"].columns}
     for dataset in ("CUB", "AWA", "Dogs"):  # the paper gives these numbers twice
         assert right[dataset, "CV"] == five[dataset, "LatEm"]
+
+
+def test_a_row_beside_another_combines_the_same_in_another_way():
+    for name, ways in (("table3", {"chosen", "mean"}), ("appendix_b", {"early", "chosen", "mean"})):
+        table = read_protocols().tables[name]
+        rows = {row.name: row for row in table.rows}
+        for row in rows.values():
+            for column in table.columns:
+                entry = table.cell(row, column)
+                if row.beside:
+                    other = table.cell(rows[row.beside], column)
+                    alone = other is None or other.fusion == "early"
+                    assert (entry is None) == alone
+                    assert entry is None or entry == replace(other, fusion="mean")
+                    assert row.name not in column.published
+        assert {entry.fusion for entry in table.entries()} == ways
+
+
+def content(**changed):
+    return {
+        "id": "t", "title": "T", "caption": "", "kind": "accuracy",
+        "row": [{"name": "all", "embeddings": ("att", "glo"), "fusion": "chosen"}],
+        "column": [{"dataset": "CUB", "name": "c", "recipe": "SJE", "published": {"all": 1.0}}],
+        **changed,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"row": [{"name": "all", "embeddings": (), "fusion": "late"}]},
+            r"unknown ways \['late'\]",
+        ),
+        ({"splits": "five"}, "combines scores over five splits"),
+        ({"row": [{"name": "all", "embeddings": (), "beside": "al"}]}, "beside 'al', which it lac"),
+        ({"row": []}, "published numbers for unknown rows"),
+    ],
+)
+def test_mistakes_in_a_table_are_named(changed, message):
+    assert tables._table(content()).rows[0].fusion == "chosen"
+    with pytest.raises(ValueError, match=message):
+        tables._table(content(**changed))
 
 
 def test_known_datasets():

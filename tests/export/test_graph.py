@@ -1,5 +1,7 @@
 """Values in a graph compute what NumPy does."""
 
+from importlib.metadata import version
+
 import numpy as np
 import pytest
 from export_runs import evaluated, newest_opset
@@ -27,6 +29,7 @@ CASES = {
     "argmax": (lambda x: x.argmax(1), lambda x: x.argmax(1)),
     "columns": (lambda x: x.columns([2, 0]), lambda x: x[:, [2, 0]]),
     "where": (lambda x: g.where(x > 0, x, -1), lambda x: np.where(x > 0, x, -1)),
+    "less": (lambda x: g.where(x < 0.2, x, -1), lambda x: np.where(x < x.dtype.type(0.2), x, -1)),
     "not": (lambda x: g.where(~(x > 0), 5, x), lambda x: np.where(x > 0, x, 5)),
     "equal": (lambda x: g.where(x.equals(0), 7, x), lambda x: np.where(x == 0, 7, x)),
     "functions": (
@@ -49,10 +52,15 @@ CASES = {
 }
 
 
+RUNTIME = tuple(map(int, version("onnxruntime").split(".")[:2]))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("case", CASES)
 def test_values_compute_what_numpy_does(case, dtype):
     formula, expected = CASES[case]
+    if case == "transposed" and dtype is np.float64 and RUNTIME < (1, 26):
+        pytest.skip("this onnxruntime fuses x.T @ x into a node it has for float32 only")
     for opset in (13, 17, newest_opset()):
         graph = g.Graph(opset)
         x = graph.input("x", dtype, ["n", 3])

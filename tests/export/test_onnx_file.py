@@ -108,7 +108,7 @@ def test_fixed_classes(model, images, file, tmp_path):
         np.testing.assert_allclose(found[name], expected[name], atol=1e-6)
     np.testing.assert_array_equal(found["best"], expected["best"])
     given = [one.name for one in open_session(out).get_overridable_initializers()]
-    assert given == ["seen", "seen_penalty"]
+    assert given == ["seen", "seen_penalty", "false_accept_rate"]
 
 
 @pytest.mark.parametrize("n", [0, 1, 7])
@@ -137,7 +137,8 @@ def test_the_file_tells_what_it_is(model, file):
     ]
     assert [(one.name, one.type) for one in session.get_overridable_initializers()] == [
         ("class_table", "tensor(float)"), ("seen", "tensor(bool)"),
-        ("seen_penalty", "tensor(float)"),
+        ("seen_penalty", "tensor(float)"), ("rivals", "tensor(bool)"),
+        ("false_accept_rate", "tensor(float)"),
     ]  # fmt: skip
     onnx.checker.check_model(onnx.load(file), full_check=True)
 
@@ -229,6 +230,8 @@ def test_places_that_cannot_be_written(model, tmp_path):
         export_onnx(model, tmp_path / "none" / "m.onnx")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         export_onnx(model, tmp_path)
+    with pytest.raises(ValueError, match=r"m\.onx must end in \.onnx"):
+        export_onnx(model, tmp_path / "m.onx")
 
 
 def test_a_graph_that_computes_something_else_is_not_written(model, tmp_path, monkeypatch):

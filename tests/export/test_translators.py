@@ -261,4 +261,17 @@ def test_real_birds(kind, options, cub, tmp_path):
     model.fit(np.asarray(X)[rows], np.asarray(y)[rows])
     unseen, _ = cub.testing()
     some = np.asarray(unseen)[:: len(unseen) // 60].astype(np.float32)
+    for opset in (13, 17, newest_opset()):
+        check(model, some, tmp_path / "m.onnx", classes="all", opset=opset)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted({*EVERY} - {kind for kind, _ in REAL}))
+def test_real_birds_and_every_other_model(kind, cub, tmp_path):
+    X, y = (np.asarray(part) for part in cub.training())
+    rows = np.sort(np.random.default_rng(0).choice(len(X), 900, replace=False))
+    table = cub.embeddings["att"]
+    model = make(kind, table, "float32").fit(X[rows].astype(np.float32), y[rows])
+    unseen, _ = cub.testing()
+    some = np.asarray(unseen)[:: len(unseen) // 60].astype(np.float32)
     check(model, some, tmp_path / "m.onnx", classes="all")

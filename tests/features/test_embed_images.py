@@ -106,6 +106,18 @@ def test_a_table_name_that_no_file_can_have_is_refused_at_once(pictures, encoder
     assert left_over(tmp_path) == []
 
 
+def test_work_left_by_a_run_killed_when_all_was_done_is_removed(pictures):
+    result, out = embed(pictures)
+    assert result.exit_code == 0, result.output
+    work = out.with_name(f".{out.name}.embedding")
+    work.mkdir()
+    (work / "00000.safetensors").touch()
+    result, _ = embed(pictures)
+    assert result.exit_code == 1
+    assert "exists already; name a new folder" in result.output
+    assert left_over(out.parent) == []
+
+
 def test_pictures_held_out_for_the_generalised_setting(pictures):
     result, out = embed(pictures, "--held-out", 0.34)
     assert result.exit_code == 0, result.output
@@ -170,7 +182,10 @@ def test_classes_missing_from_the_table(pictures):
     result, out = embed(pictures)
     assert result.exit_code == 1
     message = result.output.replace("\n", " ")
-    assert "'att' has no rows for 'anT bear', 'yeti' (did you mean 'Ant Bear'?)" in message
+    assert (
+        "'att' has no rows for 'anT bear', 'yeti' (for 'anT bear', did you mean 'Ant Bear'?)"
+        in message
+    )
     assert "--skip-unknown" in message
     assert not out.exists()
     assert left_over(out.parent) == []

@@ -224,6 +224,19 @@ def test_memory_is_foreseen(tmp_path, monkeypatch, name, mode, bytes_a_pixel):
         read_picture(tmp_path / name)
 
 
+def test_small_files_of_huge_pictures(tmp_path, monkeypatch):
+    """A file of a few kilobytes that takes hundreds of megabytes is nobody's photograph."""
+    path = tmp_path / "white.png"
+    Image.new("RGB", (1000, 1000)).save(path)
+    monkeypatch.setattr(pictures, "LARGEST_UNPACKED", 10**6)
+    assert read_picture(path).size == (1000, 1000)
+    monkeypatch.setattr(pictures, "MAX_RATIO", 4 * 10**6 // path.stat().st_size)
+    with pytest.raises(PictureError, match=r"too many pixels .*: they take 4 MB of memory"):
+        read_picture(path)
+    monkeypatch.setattr(pictures, "LARGEST_UNPACKED", 4 * 10**6)
+    assert read_picture(path).size == (1000, 1000)
+
+
 MEASURE = """
 import resource, sys
 from PIL import Image

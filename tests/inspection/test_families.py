@@ -105,7 +105,8 @@ def test_families_in_words(fitted):
     wing = next(line for line in lines if line.split()[0] == "wing")
     assert all(f"{colour} " in wing for colour in ("red", "blue", "grey"))
     assert "wing::" not in why.text()
-    assert len(next(line for line in lines if line.split()[0] == "mass").split()) == 2
+    mass = next(line for line in lines if "mass" in line.split()).removeprefix("  less ")
+    assert len(mass.split()) == 2
     assert "the other 3 families" in why.text(2)
     plain = explain_predictions(model, world.testing()[0][:1], groups={})[0]
     assert "wing::red" in plain.text()
@@ -114,6 +115,29 @@ def test_families_in_words(fitted):
     given_ones = explain_predictions(model, world.testing()[0][:1], groups=both)[0]
     assert "letters" in given_ones.text()
     assert "wing::red" in given_ones.text()
+
+
+def test_what_an_image_speaks_against_is_told_as_less():
+    world, table = table_with(COLUMNS)
+    model = ESZSL(table, dtype="float64", normalize_classes=False, center_classes=False)
+    model.fit(*world.training())
+    told = set()
+    for why in explain_predictions(model, world.testing()[0][:8]):
+        ahead = table[why.named] - table[why.runner_up]
+        against = {
+            column
+            for column, more in zip(COLUMNS, ahead, strict=True)
+            if why.contributions[column] * more < 0
+        }
+        assert why.less == against
+        for family in why.to_dict(9, n_members=9)["families"]:
+            for member in family["members"]:
+                short = member["name"].removeprefix(f"{family['name']}::")
+                less = member["name"] in against
+                assert member["words"] == (f"less {short}" if less else short)
+                assert not less or f"less {short} " in why.text(9)
+        told |= {column in against for column in COLUMNS}
+    assert told == {True, False}
 
 
 def test_as_plain_data(fitted):
@@ -154,7 +178,7 @@ def test_families_are_drawn_with_their_members(fitted, tmp_path):
     labels = [label.get_text() for label in axes.get_yticklabels()]
     shown = why.top_families(3)
     assert [label for label in labels if not label.startswith("·")] == [
-        *(family.name for family in shown),
+        *(family.title for family in shown),
         "the other 2 families",
     ]
     widths = {label: bar.get_width() for label, bar in zip(labels, axes.containers[0], strict=True)}
@@ -184,9 +208,9 @@ def test_birds_have_28_families():
 
 def test_thousands_of_lone_traits_are_gathered_quickly():
     values = pd.Series(np.arange(5000.0), index=[f"trait {i}" for i in range(5000)])
-    start = time.perf_counter()
+    start = time.process_time()  # what others do on the machine does not count
     families = gather(values, {})
-    assert time.perf_counter() - start < 3  # looking each up by its name took ten seconds
+    assert time.process_time() - start < 3  # looking each up by its name took ten seconds
     assert [family.contribution for family in families[:2]] == [4999, 4998]
 
 

@@ -8,8 +8,9 @@ from sklearn.covariance import empirical_covariance
 from sklearn.kernel_ridge import KernelRidge
 
 from latem import EXEM
-from latem.models.axes import PrincipalAxes
 from latem.models.exemplar_equations import ExemplarEquations
+from latem.models.scaling import FeatureScaler
+from latem.models.shared_images import SharedImages
 
 
 def problem(seed, n_classes=6, width=4, n_features=5):
@@ -20,6 +21,11 @@ def problem(seed, n_classes=6, width=4, n_features=5):
     mixed = rng.normal(size=(n_features, n_features))  # images vary along no axis alone
     X = rng.normal(size=(len(y), n_features)) @ mixed + rng.normal(size=(n_classes, n_features))[y]
     return X + 2, y, S
+
+
+def plain(X, y):
+    """Images that are not scaled."""
+    return SharedImages(X, y, y.max() + 1, FeatureScaler.fit(X, None))
 
 
 def plain_whitened(X, y, S, gamma, alpha, shrinkage, n_components):
@@ -66,7 +72,7 @@ def test_whitened_scores_are_the_definition(seed, gamma, alpha, shrinkage, n_com
 @given(st.integers(0, 999), st.sampled_from([0.1, 1.0]), st.sampled_from([2, 5]))
 def test_the_axes_are_those_of_the_covariance_within_classes(seed, shrinkage, n_components):
     X, y, S = problem(seed)
-    found = ExemplarEquations(PrincipalAxes(X), y, S[:6], n_components, shrinkage)
+    found = ExemplarEquations(plain(X, y), S[:6], n_components, shrinkage)
     np.testing.assert_allclose(
         found.components.T @ found.components, np.eye(n_components), atol=1e-9
     )
@@ -82,7 +88,7 @@ def test_the_axes_are_those_of_the_covariance_within_classes(seed, shrinkage, n_
 @given(st.integers(0, 999), st.sampled_from([None, 0.3]), st.sampled_from([2, 500]))
 def test_a_grid_gives_what_every_solution_gives(seed, shrinkage, n_components):
     X, y, S = problem(seed)
-    equations = ExemplarEquations(PrincipalAxes(X), y, S[:6], n_components, shrinkage)
+    equations = ExemplarEquations(plain(X, y), S[:6], n_components, shrinkage)
     gammas, alphas = [0.1, 2.0], [0.01, 0.1, 1.0]
     table = (range(8), S)
     options = {"feature_scaling": None, "normalize_classes": False, "dtype": "float64"}
@@ -100,7 +106,7 @@ def test_a_grid_gives_what_every_solution_gives(seed, shrinkage, n_components):
 def test_images_without_spread_count_every_axis_alike():
     X, S = np.array([[1.0, 0], [0, 1.0], [3.0, 1.0]]), np.eye(3)
     for shrinkage in (None, 1.0):
-        found = ExemplarEquations(PrincipalAxes(X), np.arange(3), S, 9, shrinkage)
+        found = ExemplarEquations(plain(X, np.arange(3)), S, 9, shrinkage)
         np.testing.assert_array_equal(found.spreads, 1)
 
 

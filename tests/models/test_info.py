@@ -4,6 +4,7 @@ import json
 import random
 import struct
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from safetensors.numpy import save_file
 
 import latem
 from latem import FileFormatError, make_latent_world, read_info
-from latem.core import storage
+from latem.core import plain_json, storage
 from latem.models import info as room
+from latem.models.measured import Measured
 from latem.report.model_card import info_lines, model_card
 
 FILES = REPOSITORY / "tests" / "data" / "files"
@@ -253,17 +255,18 @@ def test_a_fusion_of_nobody(world, table, tmp_path):
             read(tmp_path / "m")
 
 
-def test_models_inside_of_models_have_an_end(path):
+@pytest.mark.parametrize(("n", "deepest"), [(12, room._DEEPEST), (100, plain_json.DEEPEST)])
+def test_models_inside_of_models_have_an_end(path, n, deepest):
     def nest(tensors, meta):
         inner = dict(meta)
-        for _ in range(100):
+        for _ in range(n):
             inner = {"model": "HeldOutSearch", "inner": inner, "params": {}}
             inner = {"model": "LateFusion", "members": [{"name": "a", "content": inner}]}
         meta.clear()
         meta.update({**inner, "params": {}, "format": 1, "kind": "model"})
 
     rewrite(path, nest)
-    with pytest.raises(FileFormatError, match=f"more than {room._DEEPEST} deep"):
+    with pytest.raises(FileFormatError, match=f"more than {deepest} deep"):
         read_info(path)
 
 
@@ -308,3 +311,26 @@ def test_whatever_a_description_holds_there_is_a_clear_error(files, tmp_path, se
         info_lines(found)
         model_card(found)
         json.dumps(found.to_dict())
+
+
+def test_shown_in_a_line(path):
+    shown = repr(read_info(path))
+    assert str(read_info(path)) == shown
+    assert "LatEm, 12 seen of 22 known classes, 32 features" in shown
+    assert shown.endswith(" kB>")
+    assert len(shown) < 200
+
+
+def test_shown_with_its_accuracy_and_what_was_chosen(path):
+    found = replace(read_info(path), path="m", model="LatEmCV", chosen_model="LatEm")
+    scores = Measured(held_out_score=0.5, unseen_score=0.25, n_unseen=10)
+    shown = repr(replace(found, measured=scores))
+    assert shown.startswith("<ModelInfo of m: LatEmCV (chose LatEm), ")
+    assert shown.endswith(" 25.0% right on 10 unseen classes>")
+    shown = repr(replace(found, measured=Measured(held_out_score=0.5)))
+    assert shown.endswith(" 50.0% right on held-out classes>")
+
+
+def test_a_table_is_shown_without_its_columns(path):
+    (table,) = read_info(path).tables
+    assert repr(table) == "TableInfo(name='att', n_classes=22, n_columns=8)"

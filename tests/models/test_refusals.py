@@ -111,6 +111,23 @@ def test_exact_ties_are_no_violations_without_a_margin(params):
         assert not model.maps_.any()
 
 
+@pytest.mark.parametrize("params", [{}, {"n_rivals": 3, "average": True, "start": "eszsl"}])
+def test_every_epoch_has_single_threaded_products(world, params, tmp_path):
+    from threadpoolctl import threadpool_info
+
+    found = []
+
+    def look(info):
+        pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+        found.extend(pool["num_threads"] for pool in pools if pool["threading_layer"] != "openmp")
+
+    X, y = world.training()
+    model = LatEm(world.embeddings["att"], n_epochs=2, **params)
+    with threadpool_limits(2, user_api="blas"):
+        model.fit(X, y, callback=look).fit(X, y, callback=look, checkpoint=tmp_path / "state")
+    assert set(found) == {1}
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that interrupt")
 def test_interrupted_predictions_leave_no_limit_behind(world):
     from threadpoolctl import threadpool_info

@@ -117,6 +117,45 @@ def test_terms_of_a_committee_are_its_members_weighed(world):
             np.testing.assert_allclose(found.terms[:, k], expected[column], atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        ESZSL(normalize_classes=False, center_classes=False),
+        LatEm(n_maps=1, n_epochs=3, normalize_classes=False, random_state=0),
+    ],
+    ids=["ESZSL", "LatEm"],
+)
+def test_slopes_tell_what_more_of_a_column_does(world, model):
+    """Scores of classes that have a little more of one column, by themselves."""
+    dataset, table = world
+    model = model.set_params(class_embeddings=table, dtype="float64").fit(*dataset.training())
+    X = dataset.testing()[0][:3]
+    chosen = model.class_view_.candidates("unseen")
+    vectors = table.select(chosen.names).vectors
+    signs = np.array([np.sign(found.slopes) for found in all_terms(model, X, chosen)])
+    assert set(signs.ravel()) >= {-1.0, 1.0}
+    before = model.decision_function(X, (chosen.names, vectors))
+    for column in range(vectors.shape[1]):
+        more = vectors.copy()
+        more[:, column] += 0.01
+        gain = model.decision_function(X, (chosen.names, more)) - before
+        np.testing.assert_array_equal(np.sign(gain), signs[:, :, column])
+
+
+def test_slopes_of_a_committee_are_its_members_weighed(world):
+    model = fitted(world, "Committee")
+    X = world[0].testing()[0][:3]
+    chosen = model.class_view_.candidates("unseen")
+    for i, found in enumerate(all_terms(model, X, chosen)):
+        expected = {column: np.zeros(len(chosen)) for column in found.columns}
+        for one, weight, scale in zip(model.models_, model.weights_, model.scales_, strict=True):
+            own = all_terms(one, X, one.class_view_.candidates("unseen"))[i]
+            for k, column in enumerate(own.columns):
+                expected[column] += weight / scale * own.slopes[:, k]
+        for k, column in enumerate(found.columns):
+            np.testing.assert_allclose(found.slopes[:, k], expected[column], atol=1e-12)
+
+
 def test_an_exemplar_like_no_seen_class_has_only_what_they_share(world):
     dataset, table = world
     model = EXEM(table, gamma=16.0, normalize_classes=False, dtype="float64")

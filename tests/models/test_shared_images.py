@@ -56,7 +56,7 @@ def test_sums_and_axes_are_those_of_the_scaled_images(world, scaling):
 def test_sums_do_not_depend_on_the_blocks_they_are_made_in():
     rng = np.random.default_rng(0)
     X, codes = rng.normal(size=(2500, 3)), rng.integers(0, 4, 2500)
-    sums = ImageSums(X, codes, 4, FeatureScaler.fit(X, None))
+    sums = ImageSums.over(X, codes, 4, FeatureScaler.fit(X, None))
     np.testing.assert_allclose(sums.moment.total, X.T @ X)
     np.testing.assert_allclose(sums.by_class, [X[codes == c].sum(axis=0) for c in range(4)])
     values, vectors = sums.axes

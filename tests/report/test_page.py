@@ -220,6 +220,40 @@ def test_every_number_is_there(summary, page):
     assert "Table 4 2 1 1 0 – 0" in overview
 
 
+def test_datasets_that_are_absent_are_left_out(summary, page):
+    summary["tables"][0]["absent"] = ["Dogs"]
+    text = Reader(page(summary)).text
+    assert "12.6 ± 0.2" not in text
+    assert "CUB SJE LatEm att" in text
+    assert "Table 2 2 1 1 0 +1.4 2" in text
+    counted = {**summary["tables"][1], "rows": ["CUB", "AWA"], "columns": [["in all", "images"]]}
+    cells = [[cell(7, 8)], [cell(None, 9, status="skipped", note="no AWA")]]
+    summary["tables"] = [{**counted, "cells": cells, "absent": ["AWA"]}]
+    text = Reader(page(summary)).text
+    assert "paper 8" in text
+    assert "paper 9" not in text
+    assert "no AWA" not in text
+
+
+def test_other_features_are_neither_judged_nor_counted(summary, page):
+    before = Reader(page(summary)).text
+    assert "other features" not in before
+    summary["tables"][0]["apart"] = ["Dogs"]
+    raw = page(summary)
+    text = Reader(raw).text
+    assert "Dogs with other features" in text
+    assert "12.6 ± 0.2 paper 19.6 −7.0" in text  # beside the paper's, without a verdict
+    assert "below-3" not in re.findall(r'<td class="([^"]+)"', raw)
+    assert "Table 2 2 1 1 0 +1.4 1 2" in text
+    assert "Table 4 2 1 1 0 – 0 0" in text
+
+
+def test_confusions_come_before_the_use_of_maps(summary, page):
+    reader = Reader(page(summary))
+    order = [name for name in reader.ids if name in ("per_class", "confusion", "usage")]
+    assert order == ["per_class", "confusion", "usage"]
+
+
 def test_empty_sections_are_left_out(page):
     text = page({"title": "Nothing yet", "tables": [], "settings": {}, "galleries": []})
     reader = Reader(text)
@@ -287,6 +321,21 @@ def test_text_in_plots_is_text(summary, page):
     assert len(svgs) == 2 + 1 + 3
     assert any("&lt;b&gt;日本</text>" in svg for svg in svgs)
     assert not re.search(r"#0101[01]\w", text)
+
+
+def test_long_labels_in_plots_go_on_in_a_second_line(summary, page):
+    table = summary["tables"][0]
+    table["rows"] = ["with attributes, chosen weights", "w2v"]
+    svg = next(svg for svg in re.findall(r"<svg.*?</svg>", page(summary), re.DOTALL))
+    shown = [text.strip() for text in re.findall(r"<(?:text|tspan)[^>]*>([^<]+)<", svg)]
+    assert {"with attributes,", "chosen weights, SJE", "chosen weights, LatEm"} <= set(shown)
+    assert "…" not in svg
+
+
+def test_lines_of_notes_do_not_end_before_a_number():
+    noted = compare({"ours": 1.0, "note": "weights att 0.7, w2v 0.3"}, "%", 1)
+    assert noted.note_text == "weights att\u00a00.7, w2v\u00a00.3"
+    assert noted.note == "weights att 0.7, w2v 0.3"
 
 
 def test_differences():

@@ -89,7 +89,7 @@ def test_form_that_is_cut_or_wrong(server):
     no_boundary = {"Content-Type": "multipart/form-data"}
     problem(server.ask("POST", "/api/predict", body, no_boundary), 400)
     many, body = form([(f"{i}.jpg", b"x") for i in range(40)])
-    problem(server.ask("POST", "/api/predict", body, many), 400)
+    problem(server.ask("POST", "/api/predict", body, many), 413)
     headers, body = form([("a.jpg", b"x")], **{f"field{i}": "x" for i in range(50)})
     problem(server.ask("POST", "/api/predict", body, headers), 400)
     headers, body = form([("a.jpg", b"x")], odd="x")

@@ -1,13 +1,10 @@
 """The explorer page for everybody: rules of accessibility, narrow windows, the keyboard alone."""
 
-from pathlib import Path
-
 import pytest
 from helpers import PHOTOS
+from visits import violations
 
-AXE = Path(__file__).parent / "axe" / "axe.min.js"
 VIEWS = ("picture", "invent", "album", "scores")
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
 def settle(page, view):
@@ -26,17 +23,6 @@ def settle(page, view):
     else:
         page.locator(".figures").wait_for(timeout=60_000)
         page.locator(".gallery-group").first.wait_for()
-
-
-def violations(page):
-    page.evaluate(f"() => {{ {AXE.read_text(encoding='utf-8')} }}")
-    found = page.evaluate("tags => axe.run(document, {runOnly: tags})", RULES)
-    assert len(found["passes"]) > 10
-    return [
-        f"{rule['id']}: {node['target']} {node['failureSummary']}"
-        for rule in found["violations"]
-        for node in rule["nodes"]
-    ]
 
 
 @pytest.mark.parametrize("view", VIEWS)

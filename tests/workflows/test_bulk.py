@@ -180,3 +180,13 @@ def test_kill_9_three_times(trained, many, whole, tmp_path):
     assert done.returncode == 3, done.stderr  # two pictures cannot be read
     assert "by an earlier run" in done.stdout
     assert out.read_bytes() == whole
+
+
+@pytest.mark.parametrize("names", [["nothere"], ["a.jpg", "b.jpg"]])
+def test_what_is_not_there_replaces_no_answers(names, model, tmp_path):
+    out = tmp_path / "answers.csv"
+    out.write_text("of an earlier run")
+    with pytest.raises(FileNotFoundError, match=r"no such file: .*(nothere|a\.jpg)"):
+        name_in_bulk(model, [tmp_path / name for name in names], out)
+    assert out.read_text() == "of an earlier run"
+    assert [file.name for file in tmp_path.iterdir()] == ["answers.csv"]

@@ -205,7 +205,8 @@ def test_command_with_pictures(photos, tmp_path):
     for name in gone:
         (tmp_path / "pictures" / str(name)).unlink()
     done = run(*arguments, "--html", tmp_path / "out", "--json", "-q")
-    assert json.loads(done.output)["generalized"] is not None
+    assert json.loads(done.stdout)["generalized"] is not None
+    assert "latem: 2 of 16 pictures are not in" in done.stderr
     _, words = read(tmp_path / "out" / "report.html")
     assert "2 of 16 pictures are not in" in words
 

@@ -38,7 +38,8 @@ def test_command(small, tmp_path):
     out = tmp_path / "out"
     done = run(tmp_path / "m", tmp_path / "data", "--out", out, "--by", "map")
     assert done.exit_code == 0, done.output
-    assert done.output.startswith("2 maps; page: ")
+    assert done.stdout.startswith("2 maps; page: ")
+    assert "latem: No pictures are shown" in done.stderr
     page = (out / "gallery.html").read_text()
     assert "Emoji &lt;small&gt;" in page
     assert page.count("<figure>") == 16
@@ -53,14 +54,14 @@ def test_command(small, tmp_path):
         rows = list(csv.DictReader(file))
     by = [row["by"] for row in rows]
     n_traits = by.count("trait") // 3
-    assert done.output.startswith(f"6 classes, {n_traits} traits, 2 maps; page: ")
+    assert done.stdout.startswith(f"6 classes, {n_traits} traits, 2 maps; page: ")
     assert [by.count(kind) for kind in ("class", "map")] == [18, 6]
     assert {row["group"] for row in rows if row["by"] == "class"} == set(small.split().test)
     assert json.loads((out / "run.json").read_text())["command"] == "gallery"
 
     trait = table.columns[3]
     done = run(tmp_path / "m", tmp_path / "data", "--out", out, "--by", "trait", "--trait", trait)
-    assert done.output.startswith("1 trait;")
+    assert done.stdout.startswith("1 trait;")
 
 
 def test_refusals(small, tmp_path):

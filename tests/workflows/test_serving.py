@@ -27,12 +27,17 @@ def test_models_and_a_dataset_in_any_order(place):
 
 def test_what_cannot_be_served(place):
     model, folder = place / "birds.safetensors", place / "world"
+    other = place / "other" / "birds.safetensors"
+    other.parent.mkdir()
+    other.write_bytes(model.read_bytes())
     with pytest.raises(ValueError, match="Give a model file"):
         to_serve([folder])
     with pytest.raises(ValueError, match="one dataset folder, not 2"):
         to_serve([model, folder, place])
     with pytest.raises(ValueError, match="would both be called 'birds'"):
-        to_serve([model, place / "other" / "birds.safetensors"])
+        to_serve([model, other])
+    with pytest.raises(FileNotFoundError, match="no model file or dataset folder .*gone"):
+        to_serve([model, place / "gone"])
     with pytest.raises(ValueError, match="--pictures are those of a dataset"):
         to_serve([model], place)
     with pytest.raises(FileNotFoundError, match="no folder .* with pictures"):

@@ -166,9 +166,9 @@ def test_bad_requests(world):
         train_model(world, "att", kind="Latem")
     with pytest.raises(ValueError, match="no class table 'w2v'; it has 'att'"):
         train_model(world, "w2v")
-    with pytest.raises(ValueError, match="ESZSL has no 'tuned'"):
+    with pytest.raises(ValueError, match="Only LatEm has presets; train ESZSL without"):
         train_model(world, "att", kind="ESZSL", preset="tuned")
-    with pytest.raises(ValueError, match="Committee has no 'tuned'"):
+    with pytest.raises(ValueError, match="Only LatEm has presets; train Committee without"):
         train_model(world, "att", kind="Committee", preset="tuned")
     with pytest.raises(ValueError, match="committee chooses its parameters itself, 'weights' incl"):
         train_model(world, "att", kind="Committee", given={"weights": [1, 1, 1, 1]})
@@ -176,7 +176,7 @@ def test_bad_requests(world):
         train_model(world, "att", kind="Committee", given={"n_maps": 2})
     with pytest.raises(ValueError, match="'tuned' sets 'margin' itself"):
         train_model(world, "att", given={"margin": 0.5})
-    with pytest.raises(ValueError, match="presets paper, tuned; LatEm has no 'best'"):
+    with pytest.raises(ValueError, match="presets paper, tuned, not 'best'"):
         train_model(world, "att", preset="best")
     with pytest.raises(ValueError, match="ESZSL has no parameter 'n_maps'"):
         train_model(world, "att", kind="ESZSL", given={"n_maps": 2})

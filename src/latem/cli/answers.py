@@ -54,6 +54,14 @@ class Printer:
             )
         self.output = output
         self.n_failed = self.n_answered = 0
+        self.what = ("picture", "pictures")
+
+    def features(self, sources: Sequence[str]) -> bool:
+        """Whether files of features are given rather than pictures."""
+        from latem.datasets.feature_files import are_features
+
+        self.what = ("row", "rows") if are_features(sources) else self.what
+        return self.what[0] == "row"
 
     def find(self, sources: Iterable[str]) -> list[Path]:
         """Pictures to name: the files given, all pictures in folders, and those on lists."""
@@ -78,15 +86,29 @@ class Printer:
             raise ValueError("No pictures are given.")
         return found
 
+    def counted(self, n: int) -> str:
+        """So many pictures, or rows, in words."""
+        return f"{n} {self.what[n != 1]}"
+
     def judged(self, n_answers: int, n_doubtful: int, n_none: int, rate: float | None) -> None:
         """Tell what a question mark means, and how to change that."""
         if rate is None or not (n_doubtful or n_none):
             return
-        pictures = "1 picture" if n_answers == 1 else f"{n_answers} pictures"
+        pictures = self.counted(n_answers)
+        meaning = ""
+        if n_doubtful:
+            meaning += (
+                f" Doubtful: the name has less than even odds, or more than {rate:.0%} of other "
+                f"classes' pictures look as much like one of these; see --false-accept-rate."
+            )
+        if n_none:
+            meaning += (
+                " None of these: hardly any picture of these classes looks so little like them; "
+                "probabilities say which it would be if it had to be one, and "
+                "--false-accept-rate 1 names every picture."
+            )
         typer.echo(
-            f"latem: {pictures}: {n_doubtful} doubtful (?), {n_none} none of these. Doubtful: the "
-            f"name has less than even odds, or more than {rate:.0%} of other classes' pictures "
-            f"look as much like one of these; see --false-accept-rate.",
+            f"latem: {pictures}: {n_doubtful} doubtful (?), {n_none} none of these.{meaning}",
             err=True,
         )
 

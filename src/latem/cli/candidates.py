@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -59,6 +60,8 @@ class Likeness:
     called: str | None = None
 
     def __post_init__(self) -> None:
+        from latem.models.class_view import GROUPS
+
         given = {
             "--set": self.changes, "--most": self.most, "--least": self.least, "--as": self.called
         }  # fmt: skip
@@ -66,6 +69,11 @@ class Likeness:
         if self.like is None and alone:
             raise typer.BadParameter(
                 f"{alone[0]} changes a class that is given with --like; name that class."
+            )
+        if self.called is not None and self.called.strip() in ("", *GROUPS):
+            raise typer.BadParameter(
+                f"--as must be a name for the new class, not {self.called!r}; seen, unseen and all "
+                f"are groups of classes."
             )
 
     @property
@@ -106,13 +114,15 @@ def candidates(classes: str, model: Any = None, likeness: Likeness | None = None
 
 
 def _check_spelling(names: list[str], model: Any) -> None:
-    """Refuse a group that is spelled otherwise, unless a class is called so."""
+    """Refuse a group that is spelled otherwise, unless a class is called so, or nearly so."""
     from latem.models.class_view import GROUPS
 
     known = set(map(str, model.candidate_names("all").tolist()))
     for name in names:
-        if name.lower() in GROUPS and name not in GROUPS and name not in known:
-            raise ValueError(f"There is no class {name!r}; did you mean {name.lower()!r}?")
+        if name in GROUPS or name in known or difflib.get_close_matches(name, known, n=1):
+            continue
+        for group in difflib.get_close_matches(name.lower(), GROUPS, n=1, cutoff=0.8):
+            raise ValueError(f"There is no class {name!r}; did you mean {group!r}?")
 
 
 def among(classes: str, model: Any, meant: Any) -> str:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
+import math
+import os
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from os import PathLike
 from types import FrameType
-from typing import Any, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
+
+from latem.core.messages import shortened
 
 START_AGAIN = "the same command starts from the beginning"
 NOTHING_WRITTEN = f"nothing was written, and {START_AGAIN}"
@@ -35,9 +41,21 @@ _PLAIN_TYPES = {
 class Command(TyperCommand):
     """A command as typer makes it, with a help that speaks no Python."""
 
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.help = _unbroken(self.help)
+
     def get_params(self, ctx: Any) -> list[Any]:
         """Arguments and options, that of the help included."""
         return _in_plain_words(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Values of the arguments and options; one that is refused is told."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            _name_value(error)
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run it; a package that was left out is told by name (see `latem.core.slim`)."""
@@ -57,6 +75,13 @@ class Group(TyperGroup):
         return _in_plain_words(super().get_params(ctx))
 
 
+def _unbroken(text: str | None) -> str | None:
+    """A docstring with one line for each paragraph; the terminal breaks it where it ends."""
+    if text is None:
+        return None
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
+
+
 def _in_plain_words(params: list[Any]) -> list[Any]:
     """Let parameters show plain types; newer versions of typer show Python's, `<list[Path]>`."""
     for param in params:
@@ -64,6 +89,17 @@ def _in_plain_words(params: list[Any]) -> list[Any]:
         if shown is not None and not isinstance(shown, partial):
             param.display_type_rich = partial(_plain_type, shown)
     return params
+
+
+def _name_value(error: typer.BadParameter) -> None:
+    """Let an error say which value was refused; newer versions of typer only say why."""
+    told = getattr(error.__cause__, "errors", None)
+    if told is not None:
+        first = told()[0]
+        reason = error.message.removeprefix("Value error, ").rstrip(".")
+        value = shortened(repr(first["input"]))
+        given = "" if value in reason else f", not {value}"
+        error.message = f"{reason}{given}."
 
 
 def _plain_type(shown: Callable[..., str | None], ctx: Any) -> str | None:
@@ -74,6 +110,13 @@ def _plain_type(shown: Callable[..., str | None], ctx: Any) -> str | None:
 def example(line: str) -> dict[str, Any]:
     """Options for `app.command`: the help ends with an example of the command in use."""
     return {"cls": Command, "epilog": f"Example: latem {line}"}
+
+
+def _told(error: OSError) -> str:
+    """A sentence of ours as it is; of the system's, what is wrong with which file."""
+    if error.strerror is None or not isinstance(error.filename, str | PathLike):
+        return str(error)
+    return f"{shortened(os.fsdecode(error.filename), 200)}: {error.strerror}."
 
 
 class Terminated(KeyboardInterrupt):
@@ -99,7 +142,10 @@ def failures(interrupted: str = START_AGAIN) -> Iterator[None]:
         raise  # the reader closed the pipe, as head does: click then ends quietly
     except ModuleNotFoundError:
         raise  # see `Command`
-    except (OSError, ValueError, TypeError, ImportError) as error:
+    except OSError as error:
+        _complain(_told(error))
+        raise typer.Exit(1) from None
+    except (ValueError, TypeError, ImportError) as error:
         _complain(str(error))
         raise typer.Exit(1) from None
     except MemoryError as error:
@@ -160,6 +206,13 @@ def show_log(verbosity: int) -> None:
         log.addHandler(_log_handler)
 
 
+def not_nan(value: float | None) -> float | None:
+    """Callback of options with a range: some versions of typer let nan through it."""
+    if value is not None and math.isnan(value):
+        raise typer.BadParameter("nan is not a number in the allowed range.")
+    return value
+
+
 def pairs(values: list[str] | None, option: str) -> dict[str, str]:
     """Values of an option of the form KEY=VALUE."""
     found = {}
@@ -169,3 +222,13 @@ def pairs(values: list[str] | None, option: str) -> dict[str, str]:
             raise typer.BadParameter(f"{option} takes KEY=FOLDER, not {value!r}.")
         found[key] = rest
     return found
+
+
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Train on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786; they need the "
+        "same folders as this machine.",
+    ),
+]

@@ -16,7 +16,6 @@ from latem.cli.serve import start as start_server
 from latem.core.progress import bars_by_title
 
 if TYPE_CHECKING:
-    from latem.models.sgd.loop import EpochInfo
     from latem.workflows.demo import DemoResult
 
 
@@ -40,12 +39,8 @@ def demo(
             check_extra()
 
     start = time.perf_counter()
-    with failures(), bars_by_title(not quiet, "epochs") as advance:
-
-        def show(name: str, info: EpochInfo) -> None:
-            advance(f"training {name}", info.epoch, info.n_epochs)
-
-        result = run_demo(out, seed=seed, progress=show)
+    with failures(), bars_by_title(not quiet, "steps") as advance:
+        result = run_demo(out, seed=seed, progress=advance)
     _print_demo(result, out, time.perf_counter() - start)
     if serve:
         from latem.workflows.serving import demo_to_serve
@@ -57,6 +52,9 @@ def demo(
 
 
 def _print_demo(result: DemoResult, out: Path, seconds: float) -> None:
+    from latem.workflows.demo import PAGE
+    from latem.workflows.demo_answers import source_of
+
     console = Console()
     console.print(
         f"Learned from {result.n_training_images} drawings of {result.n_seen} things; now naming "
@@ -71,19 +69,20 @@ def _print_demo(result: DemoResult, out: Path, seconds: float) -> None:
         table.add_row(score.name, f"{score.top_1:.1%}", f"{score.top_5:.1%}")
     console.print(table)
 
-    console.print(f"\nA random dozen of the drawings, named by {result.scores[-1].name}:")
+    console.print(f"\nA random dozen of the drawings, named by the {result.scores[-1].name}:")
     characters = result.dataset.info["characters"]
     samples = Table("drawing", "drawn by", "named", "truth ranked")
     for sample in result.samples:
         samples.add_row(
             f"{characters[sample.true]} {sample.true}",
-            sample.image.rsplit(" ", 1)[1],
+            source_of(sample.image),
             f"{characters[sample.named]} {sample.named}",
             ordinal(sample.rank) + (" ✓" if sample.right else ""),
         )
     console.print(samples)
     console.print(
-        f"Done in {seconds:.0f} seconds. Models, scores and all predictions are in {out}.",
+        f"Done in {seconds:.0f} seconds. All answers, and why they were given: {out / PAGE}. "
+        f"Models, scores and predictions are beside it.",
         highlight=False,
         markup=False,
         emoji=False,

@@ -36,7 +36,7 @@ def describe(
     likeness = Likeness(like, changes, most, least, called)
     with failures():
         if out is not None:
-            storage.check_target(out)
+            storage.check_target(out, _read_files(source))
         description = likeness.of(_table(source, table))
         text = description.to_frame(likeness.name).to_csv(lineterminator="\n")
         if out is not None:
@@ -44,6 +44,13 @@ def describe(
     if out is None:
         typer.echo(text, nl=False)
     typer.echo(f"latem: {likeness.name!r} is {description!r}.", err=True)
+
+
+def _read_files(source: Path) -> list[Path]:
+    """Files that a table is read from."""
+    from latem.datasets.folder import own_files
+
+    return own_files(source) if source.is_dir() else [source]
 
 
 def _table(source: Path, name: str | None) -> Any:

@@ -92,10 +92,14 @@ def classes(
         for option, (value, kinds) in options.items():
             if value and kind not in kinds:
                 raise ValueError(f"{option} does not go with --kind {kind.value}.")
-        if report is not None and (report == out or not report.parent.is_dir()):
-            raise ValueError(
-                f"--report needs a file other than --out, in a folder that exists: {report}."
-            )
+        from latem.core.storage import check_target
+
+        read = (names, given, synonyms, senses)
+        check_target(out, read)
+        if report is not None:
+            if report.resolve() == out.resolve():
+                raise ValueError(f"--report needs another file than --out, {out}.")
+            check_target(report, read)
         table, used = _embed(kind, wanted, given, synonyms, senses, hint)
         _write(table, out)
         if used is not None and report is not None:
@@ -131,6 +135,9 @@ def train_words(
         failures(NOTHING_WRITTEN),
         progress_bar(not quiet, "training word vectors", unit="epochs") as progress,
     ):
+        from latem.core.storage import check_target
+
+        check_target(out, (corpus, names))
         trained = train_word_vectors(
             corpus,
             vector_size=dimensions,
@@ -187,8 +194,9 @@ def _tell(used: pd.DataFrame, report: Path | None) -> None:
     odd = used["missing"] != "" if "missing" in used else used["ambiguous"]
     if odd.any():
         what = "were found by some of their words only" if "missing" in used else "are ambiguous"
-        first = ", ".join(map(str, used.index[odd][:5]))
-        typer.echo(f"{int(odd.sum())} of {len(used)} names {what}: {first}, …")
+        names = used.index[odd].tolist()
+        first = ", ".join(map(str, names[:5])) + (", …" if len(names) > 5 else "")
+        typer.echo(f"{len(names)} of {len(used)} names {what}: {first}")
     if report is None:
         typer.echo("Write what was used for each class to a file with --report FILE.csv.")
     else:

@@ -140,9 +140,12 @@ def _tell(made: Embedded, out: Path) -> None:
     for note in made.notes:
         typer.echo(f"latem: {note}", err=True)
     if made.skipped:
+        from latem.features.embed import UNDESCRIBED
+
         listed = f"{out / 'skipped.csv'} lists"
         typer.echo(f"latem: {len(made.skipped)} left out; {listed} them:", err=True)
-        for item in made.skipped[:_SHOWN]:
+        odd_first = sorted(made.skipped, key=lambda item: item.reason == UNDESCRIBED)
+        for item in odd_first[:_SHOWN]:
             typer.echo(f"  {item.image}: {item.reason}", err=True)
         if len(made.skipped) > _SHOWN:
             typer.echo(f"  and {len(made.skipped) - _SHOWN} more", err=True)

@@ -58,15 +58,16 @@ def evaluate_command(
     """
     from latem.core import storage
     from latem.datasets import read_folder
+    from latem.datasets.folder import own_files
     from latem.evaluation import evaluate
-    from latem.inspection.pictures import pictures_folder, source_note
+    from latem.inspection.pictures import page_notes, pictures_folder
     from latem.models.files import load
     from latem.workflows.evaluate_report import page_path, report_evaluation
 
     console = Console(stderr=True, quiet=quiet, soft_wrap=True)
     with failures():
         if table is not None:
-            storage.check_target(table)
+            storage.check_target(table, (model, *own_files(dataset)))
         loaded, data = load(model), read_folder(dataset)
         if pictures is not None and html is None:
             raise ValueError("--pictures is for the page: give --html as well.")
@@ -98,6 +99,7 @@ def evaluate_command(
     else:
         typer.echo(result.to_text())
     if html is not None:
-        if note := source_note(dataset, folder, pictures):
+        tested = data.rows(data.split(split).test)
+        for note in page_notes(dataset, data, tested, folder, pictures):
             typer.echo(f"latem: {note}", err=True)
         console.print(f"page: {page_path(html)}", markup=False, highlight=False)

@@ -43,10 +43,14 @@ def export(
     The classes are a default: whoever runs the file can give other descriptions, unless it is
     written with --fixed-classes.
     """
+    if weights is not None and not pictures:
+        raise typer.BadParameter("--weights are the encoder's: give --pictures as well.")
     with failures(NOTHING_WRITTEN):
+        from latem.core.storage import check_target
         from latem.export import export_onnx
         from latem.models.files import load
 
+        check_target(onnx, (model, weights))
         fitted = load(model)
         done = export_onnx(
             fitted,

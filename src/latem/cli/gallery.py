@@ -43,7 +43,7 @@ def gallery(
 ) -> None:
     """Show the unseen images that fit each class, trait and map best."""
     from latem.datasets import read_folder
-    from latem.inspection.pictures import pictures_folder, source_note
+    from latem.inspection.pictures import page_notes, pictures_folder
     from latem.models.files import load
     from latem.workflows.gallery import counted, make_gallery
 
@@ -61,7 +61,8 @@ def gallery(
             pictures=folder,
             record={"model": str(model), "dataset": str(dataset)},
         )
-    if note := source_note(dataset, folder, pictures):
+    tested = data.rows(data.split(split).test)
+    for note in page_notes(dataset, data, tested, folder, pictures):
         typer.echo(f"latem: {note}", err=True)
     Console(soft_wrap=True).print(
         f"{counted(shown)}; page: {out / 'gallery.html'}",

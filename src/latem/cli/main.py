@@ -15,6 +15,7 @@ from latem.cli.describe import describe
 from latem.cli.embed import app as embed_app
 from latem.cli.evaluate import evaluate_command
 from latem.cli.export import export
+from latem.cli.find import find
 from latem.cli.gallery import gallery
 from latem.cli.info import info
 from latem.cli.name import name
@@ -40,6 +41,7 @@ app.command(
     **example("describe birds.safetensors --like 'Blue Jay' --set 'has_wing_color::red=90'")
 )(describe)
 app.command(**example("name photos --names 'okapi, tapir, zebra' --hint animal"))(name)
+app.command(**example("find birds.safetensors birds 'Blue Jay' --top 20"))(find)
 app.command("evaluate", **example("evaluate birds.safetensors birds --html birds.html"))(
     evaluate_command
 )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from latem.cli.answers import Format, Pictures, Printer
+from latem.cli.answers import Format, Printer
 from latem.cli.candidates import (
     Called,
     Changes,
@@ -19,12 +19,20 @@ from latem.cli.candidates import (
     among,
     candidates,
 )
-from latem.cli.common import CONTINUES, START_AGAIN, failures
+from latem.cli.common import CONTINUES, START_AGAIN, failures, not_nan
 
 
 def predict(
     model: Annotated[Path, typer.Argument(help="Model file.")],
-    pictures: Pictures,
+    pictures: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PICTURES...",
+            help="Pictures, folders of pictures, lists of them (.csv with the column image), or - "
+            "for paths on standard input, one per line. Or features: one .npy file, one dataset "
+            "folder, or .parquet files (several, or a folder of them).",
+        ),
+    ],
     classes: Classes = "unseen",
     like: Like = None,
     changes: Changes = None,
@@ -37,6 +45,7 @@ def predict(
         typer.Option(
             min=0,
             max=1,
+            callback=not_nan,
             help="Share of pictures of none of the classes that may be named without doubt; 1 "
             "names every picture.",
             show_default="as chosen in training",
@@ -68,6 +77,14 @@ def predict(
             "continues after an interruption."
         ),
     ] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            help="Column of .parquet files that says what each row is called.",
+            show_default="the row's number",
+        ),
+    ] = None,
     album: Annotated[
         bool,
         typer.Option(
@@ -88,6 +105,7 @@ def predict(
         typer.Option(
             min=0,
             max=1,
+            callback=not_nan,
             help="With --album: share of the classes that occur in it.",
             show_default="learned",
         ),
@@ -99,11 +117,14 @@ def predict(
         bool, typer.Option("--quiet", "-q", help="Show results only, no progress.")
     ] = False,
 ) -> None:
-    """Name pictures with a trained model.
+    """Name pictures, or rows of features, with a trained model.
 
     A name with a question mark is doubtful: too many pictures of other classes look as much like
     one of these. Pictures that hardly look like any of the classes are none of these. Pictures that
     cannot be read are listed, and the exit code is then 3.
+
+    Features are read a little ahead, and memory does not grow with their number if --out is given.
+    A row is called by the image's name in a dataset folder, by --id, or by its number, from 0.
 
     With --album all pictures are read before the first is named: memory grows with their number,
     and an interrupted command starts from the beginning, also with --out.
@@ -122,48 +143,78 @@ def predict(
             "pictures have their part in it. Leave one of the two."
         )
     printer = Printer(output, explain=explain)
+    with failures():
+        of_features = printer.features(pictures)
+    _check_kind(
+        of_features,
+        {"--explain": explain, "--album": album, "--weights": weights is not None},
+        {"--id": id_column is not None},
+    )
     likeness = Likeness(like, changes, most, least, called)
     with failures(CONTINUES if out is not None and not album else START_AGAIN):
         from latem.core.progress import progress_bar
+        from latem.core.storage import check_target
         from latem.models.answers import DOUBTFUL, NONE
         from latem.models.files import load
-        from latem.workflows.bulk import check_bulk_target, name_in_bulk, write_answers
+        from latem.workflows.answer_files import (
+            check_bulk_target,
+            check_there_is_one,
+            write_answers,
+        )
+        from latem.workflows.bulk import name_in_bulk
+        from latem.workflows.bulk_features import name_features, name_features_in_bulk
         from latem.workflows.name_album import name_album, read_labels
         from latem.workflows.name_pictures import name_pictures
 
-        if out is not None:
-            check_bulk_target(out, explain=explain)
+        if out is not None and not of_features:
+            read = (model, labels, groups, *pictures, *classes.split(","))
+            check_bulk_target(out, explain=explain, inputs=read)
         fitted = load(model)
-        found = printer.find(pictures)
+        found = [] if of_features else printer.find(pictures)
+        if out is not None and not of_features:
+            check_there_is_one(found)
+            if not found:  # the reasons are told, and a file of earlier answers stays
+                printer.finish()
         meant = candidates(classes, fitted, likeness)
         options = {} if weights is None else {"weights": weights}
         by_hand = None if labels is None else read_labels(labels, found)
-        with progress_bar(not quiet, "naming", total=len(found), unit="pictures") as advance:
-            if album:
+        how: dict[str, Any] = {
+            "top": top,
+            "seen_penalty": seen_penalty,
+            "false_accept_rate": false_accept_rate,
+        }
+        total = None if of_features else len(found)
+        with progress_bar(not quiet, "naming", total=total, unit=printer.what[1]) as advance:
+            if of_features and out is None:
+                answers = name_features(
+                    fitted, pictures, meant, id_column=id_column, progress=advance, **how
+                )
+            elif of_features and out is not None:
+                check_target(out, (model, *classes.split(",")))
+                bulk = name_features_in_bulk(
+                    fitted, pictures, out, meant, id_column=id_column, progress=advance, **how
+                )
+            elif album:
                 together = name_album(
                     fitted,
                     found,
                     meant,
                     labels=by_hand,
                     expected_share=expected_share,
-                    top=top,
-                    seen_penalty=seen_penalty,
-                    false_accept_rate=false_accept_rate,
                     encoder_options=options,
                     progress=lambda done: advance(done, len(found)),
+                    **how,
                 )
             elif out is None:
                 answers = name_pictures(
                     fitted,
                     found,
                     meant,
-                    top=top,
-                    seen_penalty=seen_penalty,
-                    false_accept_rate=false_accept_rate,
                     explain=explain,
                     groups=groups,
                     encoder_options=options,
                     progress=lambda done: advance(done, len(found)),
+                    **how,
                 )
             else:
                 bulk = name_in_bulk(
@@ -171,13 +222,11 @@ def predict(
                     found,
                     out,
                     meant,
-                    top=top,
-                    seen_penalty=seen_penalty,
-                    false_accept_rate=false_accept_rate,
                     explain=explain,
                     groups=groups,
                     encoder_options=options,
                     progress=advance,
+                    **how,
                 )
         rate = false_accept_rate
         if rate is None and hasattr(fitted, "acceptance_"):
@@ -199,14 +248,25 @@ def predict(
                 n_lost, n_unsure, n_none = bulk.n_unreadable, bulk.n_doubtful, bulk.n_none
                 n_resumed = bulk.n_resumed
             printer.n_failed += n_lost
-            n_answers = len(found) - n_lost
+            n_answers = (len(found) if album else bulk.n_pictures) - n_lost
             printer.n_answered += n_answers
             resumed = f", {n_resumed} of them by an earlier run" if n_resumed else ""
             lost = f" {n_lost} could not be read." if n_lost else ""
-            how_many = "1 picture is" if n_answers == 1 else f"{n_answers} pictures are"
-            typer.echo(f"{how_many} answered in {out}{resumed}.{lost}")
+            how_many = f"{printer.counted(n_answers)} {'is' if n_answers == 1 else 'are'}"
+            heading = among(classes, fitted, meant)
+            typer.echo(f"{how_many} answered in {out}, {heading}{resumed}.{lost}")
             if not quiet:
                 printer.judged(n_answers, n_unsure, n_none, rate)
         if album and not quiet:
             printer.transductive(n_answers, together.n_changed)
     printer.finish()
+
+
+def _check_kind(of_features: bool, pictures: dict[str, bool], features: dict[str, bool]) -> None:
+    """Refuse options that are for pictures only, or for features only."""
+    wrong, others = (pictures, "pictures") if of_features else (features, "files of features")
+    given = [name for name, is_given in wrong.items() if is_given]
+    if given:
+        raise typer.BadParameter(
+            f"{given[0]} is for {others}; these are {'features' if of_features else 'pictures'}."
+        )

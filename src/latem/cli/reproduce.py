@@ -9,11 +9,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from latem.cli.common import CONTINUES, failures, pairs
+from latem.cli.common import CONTINUES, Cluster, failures, pairs
 from latem.core.progress import progress_bar
 
 if TYPE_CHECKING:
     from latem.experiments.runner import Reproduction
+
+_NOTHING = "–"
 
 
 def reproduce(
@@ -52,6 +54,7 @@ def reproduce(
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Fewer passes than the paper's 150, for a quick look.")
     ] = None,
+    cluster: Cluster = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Show results only, no progress.")
     ] = False,
@@ -60,9 +63,14 @@ def reproduce(
 
     An interrupted run continues where it stopped. Datasets that are missing are skipped and named.
     """
+    from latem.core.cluster import on_cluster
     from latem.experiments.runner import reproduce as run
 
-    with failures(CONTINUES), progress_bar(not quiet, "training", unit="models") as show:
+    with (
+        failures(CONTINUES),
+        on_cluster(cluster),
+        progress_bar(not quiet, "training", unit="models") as show,
+    ):
         done = run(
             data,
             out,
@@ -81,9 +89,9 @@ def reproduce(
 def _print(done: Reproduction, out: Path) -> None:
     console = Console(soft_wrap=True)
     for table in done.summary["tables"]:
-        groups = dict.fromkeys(group for group, _ in table["columns"])
-        for group in groups:
-            _print_group(table, group)
+        for group in dict.fromkeys(group for group, _ in table["columns"]):
+            if group not in table["absent"]:
+                _print_group(table, group)
     for note in done.summary["notes"]:
         console.print(note, markup=False, emoji=False, highlight=False)
     ratio = "" if done.ratio is None else (
@@ -99,18 +107,21 @@ def _print(done: Reproduction, out: Path) -> None:
 
 
 def _print_group(table: dict, group: str) -> None:
-    """The columns of one dataset, so that lines stay short."""
+    """The columns of one dataset, so that lines stay short; datasets that are absent have none."""
     places = [i for i, (of, _) in enumerate(table["columns"]) if of == group]
-    shown = Table(table["row_title"], title=f"{table['title']}, {group}: ours (paper)")
+    what = f"{group} with other features" if group in table.get("apart", ()) else group
+    shown = Table(table["row_title"], title=f"{table['title']}, {what}: ours (paper)")
     for i in places:
         shown.add_column(table["columns"][i][1], justify="right", no_wrap=True)
     for name, line in zip(table["rows"], table["cells"], strict=True):
-        shown.add_row(name, *(_text(line[i], table["digits"]) for i in places))
+        texts = [_text(line[i], table["digits"]) for i in places]
+        if name not in table["absent"] and set(texts) != {_NOTHING}:
+            shown.add_row(name, *texts)
     Console().print(shown)
 
 
 def _text(cell: dict, digits: int) -> str:
     if cell["status"] == "none":
-        return "–"
+        return _NOTHING
     paper = "" if cell["paper"] is None else f" ({cell['paper']:.{digits}f})"
     return ("skipped" if cell["ours"] is None else f"{cell['ours']:.{digits}f}") + paper

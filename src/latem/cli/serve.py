@@ -10,7 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from latem.cli.common import failures
+from latem.core.paths import no_file
+from latem.core.text_files import read_lines
 
+DEFAULT_SPLIT = "standard"  # a dataset without it can be looked at, too
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")]
 Browser = Annotated[
     bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
@@ -41,7 +44,7 @@ def serve(
     ] = None,
     split: Annotated[
         str, typer.Option(help="Split whose test classes are measured and shown.")
-    ] = "standard",
+    ] = DEFAULT_SPLIT,
     pictures: Annotated[
         Path | None,
         typer.Option(
@@ -84,7 +87,22 @@ def serve(
             "encoder_options": {} if weights is None else {"weights": weights},
         }
         check_extra()
-        start(to_serve(paths, pictures), settings, more, browser=browser)
+        served = to_serve(paths, pictures)
+        _check_files(words, weights, classes_file)
+        if served.dataset is not None and split != DEFAULT_SPLIT:
+            served.dataset.split(split)
+        start(served, settings, more, browser=browser)
+
+
+def _check_files(words: Path | None, weights: Path | None, classes_file: Path | None) -> None:
+    """Say at once what would be found out when somebody asks."""
+    from latem.core.storage import check_target
+
+    for what, path in (("word vectors", words), ("weights", weights)):
+        if path is not None and not path.is_file():
+            raise no_file(path, f"file of {what}")
+    if classes_file is not None:
+        check_target(classes_file)
 
 
 def check_extra() -> None:
@@ -133,7 +151,4 @@ def _token(path: Path | None) -> str | None:
 
     if path is None:
         return os.environ.get(TOKEN_VARIABLE) or None
-    lines = path.read_text(encoding="utf-8").splitlines()
-    if not lines or not lines[0].strip():
-        raise ValueError(f"{path} holds no token: write it on the first line.")
-    return lines[0].strip()
+    return read_lines(path, "tokens")[0]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from latem.cli.common import NOTHING_WRITTEN, failures
+from latem.cli.common import NOTHING_WRITTEN, Cluster, failures, not_nan
 
 
 def train(
@@ -58,10 +58,14 @@ def train(
     false_accept_rate: Annotated[
         float,
         typer.Option(
-            min=0, max=1, help="Wanted share of pictures of none of the classes that get a name."
+            min=0,
+            max=1,
+            callback=not_nan,
+            help="Wanted share of pictures of none of the classes that get a name.",
         ),
     ] = 0.05,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    cluster: Cluster = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Show results only, no progress.")
     ] = False,
@@ -74,21 +78,24 @@ def train(
     given = {"n_maps": maps, "learning_rate": step, "n_epochs": epochs}
     with failures(NOTHING_WRITTEN):
         from latem.core import storage
+        from latem.core.cluster import on_cluster
+        from latem.datasets.folder import own_files
         from latem.workflows.train import train_model
 
-        storage.check_target(out)
-        done = train_model(
-            dataset,
-            embedding,
-            kind=model,
-            preset=preset,
-            split=None if split == "none" else split,
-            given={name: value for name, value in given.items() if value is not None},
-            calibrate=calibrate,
-            false_accept_rate=false_accept_rate,
-            seed=seed,
-            verbose=not quiet,
-        )
+        storage.check_target(out, own_files(dataset))
+        with on_cluster(cluster):
+            done = train_model(
+                dataset,
+                embedding,
+                kind=model,
+                preset=preset,
+                split=None if split == "none" else split,
+                given={name: value for name, value in given.items() if value is not None},
+                calibrate=calibrate,
+                false_accept_rate=false_accept_rate,
+                seed=seed,
+                verbose=not quiet,
+            )
         done.model.save(out)
     say = Console(soft_wrap=True)
     for line in done.lines():

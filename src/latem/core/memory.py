@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-LARGEST_UNPACKED = 10**9  # bytes
+LARGEST_UNPACKED = 64 * 10**6  # bytes
 LARGEST_RATIO = 10
 LARGEST_TEXTS = 10**9  # bytes of an array of texts, in which each takes as much as the longest
 

@@ -3,7 +3,7 @@
 Arrays are stored as tensors; everything else is one JSON text in the file's metadata. Reading
 one parses numbers and JSON and can run no code. Writing goes to a temporary file beside the
 target, which is synced and renamed into place: a reader sees the old file or the new one,
-never half of either.
+never half of either. Folders that appear as a whole are made in the same way.
 """
 
 from __future__ import annotations
@@ -15,29 +15,33 @@ import math
 import os
 import platform
 import re
+import shutil
 import sys
 import tempfile
 import time
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from latem.core.memory import text_array
+from latem.core.paths import as_path, no_file
+from latem.core.plain_json import LARGEST as LARGEST_HEADER
+from latem.core.plain_json import check_json, parse_json
 from latem.core.version import __version__
 
 FORMAT_VERSION = 1
-LARGEST_HEADER = 64 * 2**20  # bytes of names, parameters and shapes that are parsed
+MOST_ARRAYS = 10_000
 _KEY = "latem"
 _VERSIONS = ("numpy", "numba", "scipy", "scikit-learn", "safetensors")
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+_FORBIDDEN = (errno.EACCES, errno.EPERM)
 _DAY = 24 * 60 * 60.0
 
 
@@ -65,59 +69,141 @@ def library_versions() -> dict[str, str]:
 
 
 @contextmanager
-def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
+def atomic_path(path: str | PathLike[str], *, in_folder: bool = False) -> Iterator[Path]:
     """Path of a temporary file that replaces `path` when the block ends well.
 
     If the block raises, the temporary file is removed and `path` is left as it was. What writers
     of the same file left behind when they were killed is removed first.
+
+    Parameters
+    ----------
+    path : path
+    in_folder : bool
+        Whether the temporary file, which does not exist yet, has a temporary folder to itself: for
+        libraries that write to a file of their own beside it and rename that one.
     """
     path = Path(path)
     _check_place(path)
     _remove_left_over(path)
-    with writing(path), _temporary_beside(path) as temporary:
+    with writing(path), _temporary_beside(path, folder=in_folder) as made:
+        temporary = made / "file" if in_folder else made
         try:
             yield temporary
             os.chmod(temporary, 0o666 & ~UMASK)
             with open(temporary, "rb+") as file:
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        finally:
+            with suppress(OSError):  # as a rule the file is at its place
+                _remove(made)
     _sync_folder(path.parent)
     _log.debug("wrote %s", path)
 
 
 @contextmanager
-def writing(path: str | PathLike[str]) -> Iterator[None]:
-    """Say what could not be written when the disk is full, which the system does not tell."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _FULL:
+def atomic_folder(path: str | PathLike[str]) -> Iterator[Path]:
+    """Path of a temporary folder that becomes `path` when the block ends well.
+
+    If the block raises, the temporary folder is removed. What was left by others who were killed
+    while they made the same folder is removed first. A `path` that exists is refused.
+    """
+    path = Path(path)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_left_over(path)
+    refuse_existing(path)
+    with writing(path), _temporary_beside(path, folder=True) as temporary:
+        try:
+            yield temporary
+            temporary.chmod(0o777 & ~UMASK)
+            try:
+                temporary.rename(path)
+            except OSError:
+                refuse_existing(path)  # somebody else was quicker
+                raise
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
             raise
-        raise OSError(f"{path} cannot be written: {error.strerror}.") from None
+    _sync_folder(path.parent)
+    _log.debug("wrote %s", path)
+
+
+def refuse_existing(folder: Path) -> None:
+    """Refuse a folder to make that is there already."""
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists already; name a new folder.")
 
 
 @contextmanager
-def _temporary_beside(path: Path) -> Iterator[Path]:
-    """A new file beside `path`, locked for as long as its writer lives, where files can be."""
+def writing(path: str | PathLike[str]) -> Iterator[None]:
+    """Say what could not be written when a disk is full or a folder is read-only.
+
+    The system does not tell, or names a temporary file.
+    """
+    try:
+        yield
+    except OSError as error:
+        if not _is_about(error, Path(path)):
+            raise
+        reason = os.strerror(error.errno or errno.EIO)
+        told = type(error)(f"{path} cannot be written: {reason}.")
+        told.errno = error.errno  # for who writes a whole of which this is a part
+        raise told from None
+
+
+def is_unwritable(error: Exception) -> bool:
+    """Whether an error says that a disk is full or read-only."""
+    return isinstance(error, OSError) and error.errno in _FULL
+
+
+def _is_about(error: OSError, path: Path) -> bool:
+    """Whether an error says that a file, or something below a folder, cannot be written."""
+    if is_unwritable(error):
+        return True
+    if error.errno not in _FORBIDDEN or not isinstance(error.filename, str | PathLike):
+        return False
+    path, named = path.absolute(), Path(os.fsdecode(error.filename)).absolute()
+    temporary = named.parent == path.parent and named.name.startswith(".")
+    return temporary or path in (named, *named.parents) or named in path.parents
+
+
+@contextmanager
+def _temporary_beside(path: Path, *, folder: bool = False) -> Iterator[Path]:
+    """A new file or folder beside `path`, locked while its writer lives, where it can be."""
+    names: dict[str, Any] = {"prefix": _prefix(path), "suffix": ".tmp", "dir": path.parent}
     while True:
-        handle, name = tempfile.mkstemp(prefix=_prefix(path), suffix=".tmp", dir=path.parent)
-        if os.name != "posix":
+        handle, name = _new_folder(names) if folder else tempfile.mkstemp(**names)
+        if handle is not None and os.name != "posix":
             os.close(handle)  # elsewhere an open file cannot be renamed
-            yield Path(name)
-            return
-        with os.fdopen(handle, "rb") as file:
-            try:
-                _lock(file.fileno())
-            except BlockingIOError:
-                continue  # it is being removed as left over: this writer had not locked it yet
-            except OSError as error:
-                _log.debug("%s cannot be locked: %s", name, error)
-            if os.path.exists(name):
+            handle = None
+        try:
+            if handle is None or _is_held(handle, name):
                 yield Path(name)
                 return
+        finally:
+            if handle is not None:
+                os.close(handle)
+
+
+def _new_folder(names: dict[str, Any]) -> tuple[int | None, str]:
+    """A new folder, open where folders can be, and its name."""
+    while True:
+        name = tempfile.mkdtemp(**names)
+        if os.name != "posix":
+            return None, name
+        with suppress(FileNotFoundError):  # it has just been removed as left over
+            return os.open(name, os.O_RDONLY), name
+
+
+def _is_held(handle: int, name: str) -> bool:
+    """Whether a new temporary file is this writer's: not if it was removed before it was locked."""
+    try:
+        lock(handle)
+    except BlockingIOError:
+        return False  # it is just being removed as left over
+    except OSError as error:
+        _log.debug("%s cannot be locked: %s", name, error)
+    return os.path.exists(name)
 
 
 def _prefix(path: Path) -> str:
@@ -125,7 +211,7 @@ def _prefix(path: Path) -> str:
 
 
 def _remove_left_over(path: Path) -> None:
-    """Remove temporary files of the same target whose writers were killed."""
+    """Remove temporary files and folders of the same target whose writers were killed."""
     pattern = re.compile(re.escape(_prefix(path)) + r"\w{8}\.tmp")
     for name in filter(pattern.fullmatch, os.listdir(path.parent)):
         with suppress(OSError):  # another writer was quicker, or it belongs to somebody else
@@ -133,67 +219,37 @@ def _remove_left_over(path: Path) -> None:
 
 
 def _remove_if_abandoned(temporary: Path) -> None:
-    """Remove a temporary file that no process has locked; without locks, an old one."""
+    """Remove a temporary file or folder that nobody has locked; without locks, an old one."""
     old = time.time() - temporary.stat().st_mtime > _DAY
     if os.name != "posix":
         if old:
-            temporary.unlink()
+            _remove(temporary)
         return
-    with open(temporary, "rb") as file:
+    handle = os.open(temporary, os.O_RDONLY)
+    try:
         try:
-            _lock(file.fileno())
+            lock(handle)
         except BlockingIOError:
             return
         except OSError:  # a file system without locks
             if not old:
                 return
-        temporary.unlink()  # still locked, so that no writer begins to use it
+        _remove(temporary)  # still locked, so that no writer begins to use it
+    finally:
+        os.close(handle)
     _log.info("removed %s, which a killed run left behind", temporary)
 
 
-@contextmanager
-def only_one(path: str | PathLike[str], message: str, *, remove: bool = False) -> Iterator[None]:
-    """Hold a lock file while the block runs; a second holder is refused with the message.
-
-    The lock belongs to the process: if it is killed, the next one can have the file.
-
-    Parameters
-    ----------
-    path : path of the lock file
-    message : str
-    remove : bool
-        Whether to remove the lock file afterwards.
-    """
-    with open(path, "a") as file:
-        try:
-            _lock(file.fileno())
-        except (BlockingIOError, PermissionError):
-            raise BlockingIOError(message) from None
-        except OSError as error:
-            warnings.warn(
-                f"{path} cannot be locked ({error.strerror}): make sure that no other run "
-                f"writes to the same folder.",
-                stacklevel=3,
-            )
-        if remove and not _is_at(file.fileno(), path):  # its holder has just removed it
-            raise BlockingIOError(message)
-        try:
-            yield
-        finally:
-            if remove:
-                with suppress(OSError):  # some systems remove no file that is open
-                    os.unlink(path)
+def _remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
-def _is_at(descriptor: int, path: str | PathLike[str]) -> bool:
-    """Whether an open file still has its name."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
-def _lock(descriptor: int) -> None:
+def lock(descriptor: int) -> None:
+    """Lock an open file, or folder, for this process; BlockingIOError if another one has."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -204,12 +260,28 @@ def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def check_target(path: str | PathLike[str]) -> None:
-    """Raise now what writing this file would raise after long work."""
+def check_target(
+    path: str | PathLike[str], inputs: Iterable[str | PathLike[str] | None] = ()
+) -> None:
+    """Raise now what writing this file would raise after long work.
+
+    Parameters
+    ----------
+    path : path of the file
+    inputs : iterable of path or None
+        Files that are read for it, and must not be written over.
+    """
     path = Path(path)
     _check_place(path)
-    with tempfile.TemporaryFile(dir=path.parent):
+    for source in inputs:
+        if source is not None and path.is_file() and _is_same(path, Path(source)):
+            raise FileExistsError(f"{path} is what is read; name another file to write to.")
+    with writing(path), tempfile.TemporaryFile(prefix=_prefix(path), dir=path.parent):
         pass
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    return other.is_file() and path.samefile(other)
 
 
 def _check_place(path: Path) -> None:
@@ -229,6 +301,19 @@ def write_text(path: str | PathLike[str], text: str) -> None:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
+def write_array(path: str | PathLike[str], array: np.ndarray) -> None:
+    """Write an array as an NPY file, atomically."""
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
+        np.save(_Writer(file), array, allow_pickle=False)
+
+
+class _Writer:
+    """A file that NumPy writes to piece by piece: its own way hides why a disk takes no more."""
+
+    def __init__(self, file: BinaryIO):
+        self.write = file.write
+
+
 def write_file(
     path: str | PathLike[str], kind: str, tensors: dict[str, np.ndarray], meta: dict[str, Any]
 ) -> None:
@@ -245,7 +330,7 @@ def write_file(
             f"names."
         )
     arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    with atomic_path(path) as temporary:
+    with atomic_path(path, in_folder=True) as temporary:
         try:
             save_file(arrays, temporary, metadata={_KEY: text})
         except SafetensorError as error:
@@ -256,9 +341,8 @@ def write_file(
 def read_file(path: str | PathLike[str], kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays and JSON data of a file that `write_file` wrote for the same `kind`."""
     with _opened(path, kind) as file:
-        head = (file.metadata() or {}).get(_KEY)
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    meta = _description(path, kind, head)
+        meta, names = _description(path, kind, file)
+        tensors = {name: file.get_tensor(name) for name in names}
     _log.info("read the %s %s", kind, path)
     return tensors, meta
 
@@ -280,46 +364,69 @@ def read_header(
 ) -> tuple[dict[str, TensorShape], dict[str, Any]]:
     """Shapes of arrays and JSON data of a file, as `read_file` checks them; reads no array."""
     with _opened(path, kind) as file:
-        head = (file.metadata() or {}).get(_KEY)
-        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+        meta, names = _description(path, kind, file)
+        slices = {name: file.get_slice(name) for name in names}
         shapes = {
             name: TensorShape(str(one.get_dtype()), tuple(one.get_shape()))
             for name, one in slices.items()
         }
-    return shapes, _description(path, kind, head)
+    return shapes, meta
 
 
 @contextmanager
 def _opened(path: str | PathLike[str], kind: str) -> Iterator[Any]:
     """An open safetensors file; whatever is wrong with it is told in one sentence."""
-    path = Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder, not a {kind} file.")
+    path = as_path(path, f"a {kind} file")
     if not path.is_file():
-        raise FileNotFoundError(f"There is no {kind} file {str(path)!r}.")
+        raise no_file(path, f"{kind} file")
     try:
-        with open(path, "rb") as start:
-            length = int.from_bytes(start.read(8), "little")
-        if length > LARGEST_HEADER:
-            raise FileFormatError(
-                f"{path} is damaged or not a latem {kind} file: a header of {length:,} bytes, "
-                f"where at most {LARGEST_HEADER:,} are read."
-            )
+        _check_header(path)
         with safe_open(path, framework="numpy") as file:
             yield file
-    except (SafetensorError, OSError, TypeError, AttributeError) as error:
-        raise FileFormatError(f"{path} is damaged or not a latem {kind} file: {error}.") from None
+    except (SafetensorError, OSError, TypeError, AttributeError, _HeaderError) as error:
+        reason = str(error).removeprefix("Error while deserializing header: ")
+        raise FileFormatError(f"{path} is damaged or not a latem {kind} file: {reason}.") from None
 
 
-def _description(path: str | PathLike[str], kind: str, head: str | None) -> dict[str, Any]:
-    """JSON data of a file, if it is one of this kind."""
+class _HeaderError(ValueError):
+    """A header that is not given to the parser."""
+
+
+def _check_header(path: Path) -> None:
+    """Refuse a safetensors file whose header would take too much to be parsed."""
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > LARGEST_HEADER:
+            raise _HeaderError(
+                f"it does not begin with a header of at most {LARGEST_HEADER // 2**20} MB"
+            )
+        head = file.read(length)
+    if (n := head.count(b'"data_offsets"')) > MOST_ARRAYS:
+        raise _HeaderError(f"{n:,} arrays, where at most {MOST_ARRAYS:,} are read")
+    try:
+        check_json(head)
+    except ValueError as error:
+        raise _HeaderError(f"its header holds {error}") from None
+
+
+def _description(
+    path: str | PathLike[str], kind: str, file: Any
+) -> tuple[dict[str, Any], list[str]]:
+    """JSON data of an open file and the names of its arrays, if it is one of this kind."""
+    head = (file.metadata() or {}).get(_KEY)
     if head is None:
         raise FileFormatError(f"{path} is a safetensors file, but not one that latem wrote.")
     try:
-        meta = json.loads(head)
-        written, found = meta["format"], meta["kind"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise FileFormatError(f"{path} is damaged: its description cannot be read.") from None
+        meta = parse_json(head)
+    except ValueError as error:
+        raise FileFormatError(
+            f"{path} is damaged: its description cannot be read ({error})."
+        ) from None
+    if not isinstance(meta, dict) or not {"format", "kind"} <= meta.keys():
+        raise FileFormatError(
+            f"{path} is damaged: its description cannot be read (it does not say what it holds)."
+        )
+    written, found = meta["format"], meta["kind"]
     if not isinstance(written, int) or isinstance(written, bool) or written < 1:
         raise FileFormatError(f"{path} is damaged: {written!r} is not a format version.")
     if written > FORMAT_VERSION:
@@ -329,7 +436,7 @@ def _description(path: str | PathLike[str], kind: str, head: str | None) -> dict
         )
     if found != kind:
         raise FileFormatError(f"{path} holds a latem {found}, not a {kind}.")
-    return meta
+    return meta, list(file.keys())
 
 
 def stored_labels(names: list[Any], kind: str) -> np.ndarray:

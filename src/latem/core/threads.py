@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -133,8 +135,8 @@ if hasattr(os, "register_at_fork"):
 class single_threaded_blas:
     """Context that holds the matrix libraries to one thread while any user of it is inside.
 
-    Not for generators: what holds must be running. An interruption (Ctrl-C) leaves no limit behind
-    for longer than until the next use.
+    Not for generators, nor for an `ExitStack`: what holds must be running. An interruption (Ctrl-C)
+    leaves no limit behind for longer than until the next use.
     """
 
     def __enter__(self) -> None:
@@ -154,8 +156,24 @@ class single_threaded_blas:
             raise
 
 
+_local = threading.local()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Work that the calling thread begins inside is not shared with others: these are busy."""
+    before = getattr(_local, "alone", False)
+    _local.alone = True
+    try:
+        yield
+    finally:
+        _local.alone = before
+
+
 def resolve_threads(n_threads: int | None) -> int:
     """Number of threads meant by `n_threads`: None is every core this process may use."""
+    if getattr(_local, "alone", False):
+        return 1
     return joblib.cpu_count() if n_threads is None else n_threads
 
 
@@ -186,21 +204,93 @@ def run_all(task: Callable[[Any], None], pieces: Iterable[Any], n_threads: int |
                 except BaseException as error:
                     errors.append(error)
 
+    n_helpers = min(resolve_threads(n_threads), len(waiting)) - 1
+    helpers = [Helper(work) for _ in range(n_helpers)]
     with single_threaded_blas():
-        helpers = [
-            threading.Thread(target=work)
-            for _ in range(min(resolve_threads(n_threads), len(waiting)) - 1)
-        ]
-        helpers = [helper for helper in helpers if _start(helper)]
-        work()
-        for helper in helpers:
-            helper.join()
+        try:
+            helpers = [helper for helper in helpers if start_thread(helper)]
+            work()
+        except BaseException as error:  # an interruption between two pieces
+            errors.append(error)
+            raise
+        finally:
+            wait_for(helpers, errors.append)
     if errors:
         raise errors[0]
 
 
-def _start(thread: threading.Thread) -> bool:
-    """Start a thread; at the end of the interpreter's life there are no new ones."""
+_BEGINS_WITHIN = 1.0  # seconds: a thread that was asked to begin, if it ever will
+
+
+class Helper(threading.Thread):
+    """A thread that can be waited for again after an interruption.
+
+    `Thread.join` cannot: in some versions of Python a thread counts as ended once waiting for it
+    was interrupted.
+
+    Parameters
+    ----------
+    task : callable
+        What it does.
+    name : str, optional
+    """
+
+    def __init__(self, task: Callable[[], None], name: str | None = None):
+        super().__init__(name=name)
+        self._task = task
+        self._begun, self._ended = False, threading.Event()
+
+    def start(self) -> None:
+        """Begin the task."""
+        self._begun = True
+        try:
+            super().start()
+        except RuntimeError:  # there is no room for it
+            self._begun = False
+            raise
+
+    def run(self) -> None:
+        """Do the task."""
+        try:
+            self._task()
+        finally:
+            self._ended.set()
+
+    def wait(self) -> None:
+        """Wait until the task is done, if it was begun."""
+        # an interruption in `start` does not tell whether the thread is about to begin, or never
+        last = time.monotonic() + _BEGINS_WITHIN
+        while self._begun and self.ident is None and time.monotonic() < last:
+            time.sleep(_BEGINS_WITHIN / 1000)
+        if self.ident is not None:
+            self._ended.wait()
+            self.join()
+
+
+def wait_for(helpers: Iterable[Helper], stop: Callable[[BaseException], Any]) -> None:
+    """Wait for all helpers; after an interruption tell them to stop, and wait again.
+
+    A second interruption no longer waits.
+
+    Parameters
+    ----------
+    helpers : iterable of Helper
+    stop : callable
+        Gets the interruption, and sees to it that the helpers end soon.
+    """
+    helpers = list(helpers)
+    try:
+        for helper in helpers:
+            helper.wait()
+    except BaseException as error:
+        stop(error)
+        for helper in helpers:
+            helper.wait()
+        raise
+
+
+def start_thread(thread: threading.Thread) -> bool:
+    """Start a thread, if that is possible: at the end of the interpreter's life it is not."""
     try:
         thread.start()
     except RuntimeError:

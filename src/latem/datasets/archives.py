@@ -39,7 +39,9 @@ def unpack_datasets(file: Path, folder: Path) -> list[Path]:
     list of Path
         Dataset folders that were made, or were there from an earlier call.
     """
-    if not zipfile.is_zipfile(file):
+    with _reading(file):
+        is_zip = zipfile.is_zipfile(file)
+    if not is_zip:
         with open(file, "rb") as content:
             begins_as_zip = content.read(4) == b"PK\x03\x04"
         if begins_as_zip or file.suffix.lower() == ".zip":
@@ -54,12 +56,12 @@ def unpack_datasets(file: Path, folder: Path) -> list[Path]:
         size = sum(info.file_size for info in wanted)
         check_unpacked(file, size, "unpack it by hand")
         scratch = folder / f".{file.name}.unpacking"
+        shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
         made = []
         for root in sorted(roots):
             target = folder / (root.name or _root_name(file))
             if not _is_there(target):
                 check_disk(folder, size, f"Unpacking {file}")
-                shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
                 try:
                     _extract(archive, file, _below(root, members), scratch)
                     _publish(scratch, target, file)
@@ -74,8 +76,10 @@ def _reading(file: Path) -> Iterator[None]:
     """Turn whatever a zip file raises into a sentence."""
     try:
         yield
-    except RuntimeError as error:  # it needs a password, or has an unknown compression
+    except NotImplementedError as error:  # an unknown compression
         raise OSError(f"{file} cannot be unpacked: {error}; unpack it by hand.") from None
+    except RuntimeError:
+        raise OSError(f"{file} needs a password; unpack it by hand.") from None
     except Exception as error:  # decoders raise many kinds for damaged files
         reason = str(error) or type(error).__name__
         raise OSError(f"{file} is damaged: {reason}; delete it and fetch it again.") from None
@@ -83,7 +87,8 @@ def _reading(file: Path) -> Iterator[None]:
 
 def _members(archive: zipfile.ZipFile) -> Members:
     """Files of an archive by their places, without those that lead out of it."""
-    members = {PurePosixPath(i.filename): i for i in archive.infolist() if not i.is_dir()}
+    named = (i for i in archive.infolist() if i.filename and not i.is_dir())
+    members = {PurePosixPath(i.filename): i for i in named}
     return {path: info for path, info in members.items() if ".." not in path.parts}
 
 
@@ -118,9 +123,12 @@ def _below(root: PurePosixPath, members: Members) -> Members:
 
 def _extract(archive: zipfile.ZipFile, file: Path, members: Members, target: Path) -> None:
     """Write each of some files to its place below `target`."""
+    if both := sorted(str(p.parent) for p in members if p.parent in members):
+        raise ValueError(f"{file} has a file and a folder called {both[0]!r}; unpack it by hand.")
     for path, member in members.items():
         place = target.joinpath(*path.parts)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        with writing(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
         with _reading(file):
             source = archive.open(member)
         with source, writing(place), open(place, "wb") as copy:

@@ -6,6 +6,7 @@ split from a list of unseen classes.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -14,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from latem.core.memory import TooLargeError, check_unpacked
+from latem.core.messages import first_few
+from latem.core.paths import no_file, no_folder
 from latem.core.slim import needed
 from latem.datasets.dataset import Split, ZeroShotDataset
-from latem.datasets.folder import read_features
+from latem.datasets.folder import read_features, why_unread
 from latem.datasets.picture_files import find_pictures
 from latem.embeddings.table import as_class_embeddings
-from latem.embeddings.table_files import as_number, check_parquet
+from latem.embeddings.table_files import as_number, parquet_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,28 +53,45 @@ def from_npz(
     """
     path = Path(path)
     try:
-        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-            known, wanted = file.files, [key for key in _NPZ if key in file.files]
-            promised = {info.filename: info.file_size for info in file.zip.infolist()}
-            check_unpacked(
-                path,
-                sum(promised.get(f"{key}.npy", 0) for key in wanted),
-                "save it with numpy.savez, which does not compress",
-            )
-            arrays = {key: file[key] for key in wanted}
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no file {str(path)!r}.") from None
+        with open(path, "rb") as stream:
+            loaded = np.load(stream, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                raise TypeError("it is one array, not an archive as numpy.savez writes it")
+            with loaded as file:
+                known, wanted = file.files, [key for key in _NPZ if key in file.files]
+                promised = {info.filename: info.file_size for info in file.zip.infolist()}
+                check_unpacked(
+                    path,
+                    sum(promised.get(f"{key}.npy", 0) for key in wanted),
+                    "save it with numpy.savez, which does not compress",
+                )
+                arrays = {key: file[key] for key in wanted}
+    except (FileNotFoundError, IsADirectoryError):
+        raise no_file(path, "NPZ file") from None
     except TooLargeError:
         raise
     except Exception as error:  # zip and NumPy raise many kinds for truncated files
-        raise ValueError(f"{path} is not a readable NPZ file without pickles: {error}.") from None
+        raise ValueError(f"{path} is not a readable NPZ file: {why_unread(error)}.") from None
     for key in ("features", "labels"):
         if key not in arrays:
             raise ValueError(f"{path} has no array {key!r}; it has {', '.join(sorted(known))}.")
+    for key, array in arrays.items():
+        if not isinstance(array, np.ndarray):  # NumPy gives the bytes of what is no array
+            raise ValueError(f"{path}: {key!r} is not an array.")
+        if array.dtype.kind == "U" and not _is_text(array):
+            raise ValueError(
+                f"{path}: {key!r} holds numbers that are no characters; it is damaged."
+            )
     labels = arrays["labels"]
     if labels.dtype.kind in "iu":
-        labels = _numbered(path, labels, arrays.get("classes"))
+        labels = _numbered(path, labels.ravel(), arrays.get("classes"))
     return _assemble(path, arrays["features"], labels, arrays.get("images"), tables, unseen, name)
+
+
+def _is_text(array: np.ndarray) -> bool:
+    """Whether all code points of an array of texts exist: NumPy takes any from a file."""
+    points = np.frombuffer(array.tobytes(), np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+    return not points.size or bool(points.max() <= sys.maxunicode)
 
 
 def from_table(
@@ -84,24 +104,24 @@ def from_table(
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"There is no file {str(path)!r}.")
-    pd = needed("pandas", "Tables of features")
-    try:
-        if path.suffix.lower() in (".parquet", ".pq"):
-            check_parquet(path)
-            frame = pd.read_parquet(path)
-        else:
-            separator = "\t" if path.suffix.lower() == ".tsv" else ","
-            text: Any = {"class": str, "image": str}
+        raise no_file(path, "table of images")
+    if path.suffix.lower() in (".parquet", ".pq"):
+        frame = parquet_frame(path)
+    else:
+        pd = needed("pandas", "Tables of features")
+        separator = "\t" if path.suffix.lower() == ".tsv" else ","
+        text: Any = {"class": str, "image": str}
+        try:
             frame = pd.read_csv(
                 path, sep=separator, dtype=text, keep_default_na=False, compression=None
             )
-    except TooLargeError:
-        raise
-    except ImportError:
-        raise ImportError(f"Reading {path} needs pyarrow: pip install 'latem[parquet]'.") from None
-    except Exception as error:  # parsers raise many kinds for truncated or mislabelled files
-        raise ValueError(f"{path} is not a readable table: {error}.") from None
+            if not isinstance(frame.index, pd.RangeIndex):
+                raise ValueError("it has lines with more cells than its header")
+        except UnicodeDecodeError:
+            raise ValueError(f"{path} is not UTF-8 text; save it as 'CSV UTF-8'.") from None
+        except Exception as error:  # pandas raises many kinds for truncated or mislabelled files
+            reason = str(error).rstrip(".")
+            raise ValueError(f"{path} is not a readable table: {reason}.") from None
     if "class" not in frame:
         raise ValueError(f"{path} needs a column 'class'; it has {list(frame.columns[:5])}.")
     unnamed = [c for c in frame if not str(c).strip() or str(c).startswith("Unnamed:")]
@@ -110,9 +130,10 @@ def from_table(
             f"{path} has a column without a name, perhaps an index; name it or leave it out "
             f"(pandas: to_csv(index=False))."
         )
-    if frame["class"].isna().any():
-        line = int(np.flatnonzero(frame["class"].isna())[0])
-        raise ValueError(f"{path}: image {line} has no class.")
+    unknown = frame["class"].isna() | (frame["class"] == "")
+    if unknown.any():
+        line = int(np.flatnonzero(unknown)[0])
+        raise ValueError(f"{path}: image {line} has no class; write one, or leave the line out.")
     features = frame.drop(columns=[c for c in ("class", "image") if c in frame])
     if not len(frame):
         raise ValueError(f"{path} holds no images: it needs one line per image after its header.")
@@ -145,7 +166,7 @@ def list_pictures(folder: str | PathLike[str]) -> tuple[np.ndarray, np.ndarray]:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise FileNotFoundError(f"There is no folder {str(folder)!r}.")
+        raise no_folder(folder, "folder of pictures")
     pictures, _ = find_pictures(folder)
     return np.array([one.image for one in pictures]), np.array([one.label for one in pictures])
 
@@ -175,12 +196,14 @@ def from_pictures(
     """
     images, labels = list_pictures(folder)
     if isinstance(features, str | PathLike):
+        if not Path(features).is_file():
+            raise no_file(features, "file of features")
         features = read_features(Path(features))
     return _assemble(Path(folder), np.asarray(features), labels, images, tables, unseen, name)
 
 
 def _numbered(path: Path, labels: np.ndarray, classes: np.ndarray | None) -> np.ndarray:
-    if classes is None:
+    if classes is None or classes.ndim != 1:
         raise ValueError(f"{path}: labels are numbers; add an array 'classes' of their names.")
     if len(labels) and (labels.min() < 0 or labels.max() >= len(classes)):
         hint = " They seem to count from 1: subtract 1." if labels.max() == len(classes) else ""
@@ -215,10 +238,16 @@ def _assemble(
     for key, table in embeddings.items():
         missing = [c for c in pictured if c not in table]
         if missing:
-            raise ValueError(f"Class table {key!r} has no rows for {missing[:5]}.")
+            raise ValueError(
+                f"Class table {key!r} has no rows for {first_few(missing)}, which have images; add "
+                f"rows, or leave out these images."
+            )
     odd = sorted(set(unseen) - set(pictured))
     if odd:
-        raise ValueError(f"{odd[:5]} are named as unseen but have no images to test on.")
+        raise ValueError(
+            f"{first_few(odd)}: named as unseen, but without images to test on; correct the names "
+            f"or take them off the list."
+        )
     splits = {}
     if unseen:
         seen = tuple(c for c in pictured if c not in set(unseen))

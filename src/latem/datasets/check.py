@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from latem.core.messages import first_few
+from latem.core.paths import no_folder
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.folder import (
     check_twins,
@@ -78,7 +79,7 @@ def inspect_folder(path: str | PathLike[str]) -> FolderReport:
     """
     folder = Path(path)
     if not folder.is_dir():
-        return FolderReport([f"There is no dataset folder {str(folder)!r}."])
+        return FolderReport([str(no_folder(folder, "dataset folder"))])
     report = FolderReport()
     problems = report.problems
 

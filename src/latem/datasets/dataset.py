@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from latem.core.messages import first_few
+from latem.core.plain_json import parse_json
 from latem.datasets.features import with_encoder
 from latem.embeddings.table import ClassEmbeddings
 
@@ -39,6 +40,8 @@ class Split:
             names = tuple(getattr(self, part))
             object.__setattr__(self, part, names)
             for name in names:
+                if not isinstance(name, Hashable):
+                    raise TypeError(f"{part} must be a list of class names, but holds {name!r}.")
                 if name in owner:
                     where = part if owner[name] == part else f"{owner[name]} and {part}"
                     raise ValueError(f"A split names class {name!r} twice, in {where}.")
@@ -51,6 +54,22 @@ class Split:
         if len(set(rows)) != len(rows):
             raise ValueError("held_out names a row twice.")
         object.__setattr__(self, "held_out", tuple(int(row) for row in rows))
+
+
+def check_is_dataset(dataset: Any, user: str) -> None:
+    """Refuse what is no dataset.
+
+    Parameters
+    ----------
+    dataset : anything
+    user : str
+        Function that was given it.
+    """
+    if not isinstance(dataset, ZeroShotDataset):
+        raise TypeError(
+            f"{user} takes a ZeroShotDataset, not {type(dataset).__name__}; latem.read_folder "
+            f"reads one from a folder."
+        )
 
 
 @dataclass(frozen=True)
@@ -102,7 +121,8 @@ class ZeroShotDataset:
             odd = [c for c in split.train + split.val + split.test if c not in known]
             if odd:
                 raise ValueError(
-                    f"Split {name!r} names {odd[:5]}, which have neither images nor a description."
+                    f"Split {name!r} names {first_few(odd)}, which have neither images nor a "
+                    f"description; correct the names or take them out of the split."
                 )
             outside = [row for row in split.held_out if not 0 <= row < n]
             if outside:
@@ -127,7 +147,7 @@ class ZeroShotDataset:
         if name not in self.splits:
             raise ValueError(
                 f"The dataset has no split {name!r}; it has {', '.join(self.splits) or 'none'}"
-                f"{'. Name one of them.' if self.splits else '.'}"
+                f"{'. Name one of them.' if self.splits else '; make one by latem data split.'}"
             )
         return self.splits[name]
 
@@ -178,7 +198,7 @@ def read_encoder(info: Mapping[str, Any]) -> dict[str, Any] | None:
     if "encoder_spec" not in info:
         return None
     try:
-        spec = json.loads(info["encoder_spec"])
+        spec = parse_json(info["encoder_spec"])
     except (TypeError, ValueError):
         spec = None
     if not isinstance(spec, dict) or not isinstance(spec.get("name"), str):

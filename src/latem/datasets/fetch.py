@@ -12,19 +12,25 @@ import hashlib
 import http.client
 import json
 import logging
+import os
+import re
 import urllib.error
 import urllib.request
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from latem.core.storage import only_one, write_text
+from latem.core.alone import only_one
+from latem.core.plain_json import parse_json
+from latem.core.storage import is_unwritable, write_text, writing
 from latem.datasets.archives import unpack_datasets
 
 _CHUNK = 2**18
+_TIMEOUT = 60.0
+_DIGITS = {"sha256": re.compile("[0-9a-fA-F]{64}"), "md5": re.compile("[0-9a-fA-F]{32}")}
 Progress = Callable[[int, int | None], None]
 
 _log = logging.getLogger(__name__)
@@ -100,7 +106,7 @@ def download(
     *,
     checksum: str | None = None,
     progress: Progress | None = None,
-    timeout: float = 60.0,
+    timeout: float = _TIMEOUT,
 ) -> Path:
     """Download a file, continuing an earlier attempt if there is one.
 
@@ -123,13 +129,34 @@ def download(
         The target.
     """
     target = Path(target)
+    _check(url, checksum)
+    with _folder_for(target), _alone(target):
+        _complete(url, target, checksum, progress, timeout)
+    return target
+
+
+def _check(url: str, checksum: str | None) -> None:
     if urlsplit(url).scheme not in ("http", "https", "file"):
         raise ValueError(f"{url!r} is not an http, https or file address.")
     _parse_checksum(checksum)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(target):
-        _complete(url, target, checksum, progress, timeout)
-    return target
+
+
+@contextmanager
+def _folder_for(target: Path) -> Iterator[None]:
+    """Make the folder of a file; if nothing came to be in it, remove it again."""
+    folder = target.parent
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        with writing(target):
+            folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise NotADirectoryError(f"{folder} is a file; name a folder to write to.") from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # not empty
+            for path in missing:
+                path.rmdir()
 
 
 def _alone(target: Path) -> AbstractContextManager[None]:
@@ -137,6 +164,7 @@ def _alone(target: Path) -> AbstractContextManager[None]:
     return only_one(
         target.with_name(f".{target.name}.lock"),
         f"Another process is fetching {target}; wait for it, or name another folder.",
+        target=target,
         remove=True,
     )
 
@@ -144,15 +172,15 @@ def _alone(target: Path) -> AbstractContextManager[None]:
 def _complete(
     url: str, target: Path, checksum: str | None, progress: Progress | None, timeout: float
 ) -> None:
+    part, note = Path(f"{target}.part"), Path(f"{target}.part.json")
     if not target.exists():
-        part, note = Path(f"{target}.part"), Path(f"{target}.part.json")
         _log.info("downloading %s", url)
         _continue(url, part, note, progress, timeout)
         _verify(part, url, checksum)
         part.replace(target)
-        note.unlink(missing_ok=True)
     else:
         _verify(target, str(target), checksum)
+    note.unlink(missing_ok=True)
 
 
 def _continue(url: str, part: Path, note: Path, progress: Progress | None, timeout: float) -> None:
@@ -169,14 +197,17 @@ def _continue(url: str, part: Path, note: Path, progress: Progress | None, timeo
             length = answer.headers.get("Content-Length")
             total = done + int(length) if length is not None else None
             tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
-            write_text(note, json.dumps({"url": url, "tag": tag}))
-            with open(part, "r+b" if done else "wb") as file:
+            with writing(part), open(part, "r+b" if done else "wb") as file:
+                # Only now, when nothing is left of another file: a killed run may end here.
+                write_text(note, json.dumps({"url": url, "tag": tag}))
                 file.seek(done)
                 while chunk := answer.read(_CHUNK):
                     file.write(chunk)
                     done += len(chunk)
                     if progress is not None:
                         progress(done, total)
+                file.flush()
+                os.fsync(file.fileno())
     except urllib.error.HTTPError as error:
         if error.code == 416 and done:  # what is here does not belong to what is there
             part.unlink()
@@ -186,7 +217,10 @@ def _continue(url: str, part: Path, note: Path, progress: Progress | None, timeo
     except http.client.InvalidURL as error:
         raise ValueError(f"{url!r} is not a valid address: {error}.") from None
     except (urllib.error.URLError, TimeoutError, OSError, http.client.HTTPException) as error:
+        if is_unwritable(error):
+            raise
         reason = getattr(error, "reason", error)
+        reason = getattr(reason, "strerror", None) or reason
         raise OSError(
             f"{url}: the download stopped after {done} bytes ({reason}); the same command "
             f"continues it."
@@ -203,7 +237,7 @@ def _earlier_attempt(url: str, part: Path, note: Path) -> tuple[int, str]:
     if not (part.exists() and note.exists()):
         return 0, ""
     try:
-        kept = json.loads(note.read_text(encoding="utf-8"))
+        kept = parse_json(note.read_bytes())
         same = kept["url"] == url and bool(kept["tag"])
     except (ValueError, KeyError, TypeError):
         same = False  # a damaged note: start again
@@ -214,8 +248,11 @@ def _earlier_attempt(url: str, part: Path, note: Path) -> tuple[int, str]:
 
 def _parse_checksum(checksum: str | None) -> tuple[str, str]:
     kind, _, expected = (checksum or "md5:-").partition(":")
-    if kind not in ("sha256", "md5") or not expected:
-        raise ValueError(f"A checksum must be 'sha256:…' or 'md5:…', not {checksum!r}.")
+    if kind not in _DIGITS or (checksum and not _DIGITS[kind].fullmatch(expected)):
+        raise ValueError(
+            f"A checksum must be 'sha256:' and 64 or 'md5:' and 32 digits from 0 to f, not "
+            f"{checksum!r}."
+        )
     return kind, expected
 
 
@@ -268,6 +305,8 @@ def fetch(
     if name in ("", ".", "..") or "/" in name or "\\" in name:
         raise ValueError(f"{url!r} does not name a file.")
     folder = Path(folder)
-    file = download(url, folder / name, checksum=checksum, progress=progress)
-    with _alone(file):
+    file = folder / name
+    _check(url, checksum)
+    with _folder_for(file), _alone(file):
+        _complete(url, file, checksum, progress, _TIMEOUT)
         return file, unpack_datasets(file, folder)

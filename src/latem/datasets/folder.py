@@ -14,17 +14,19 @@
 from __future__ import annotations
 
 import csv
-import json
 import logging
 import sys
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 
 from latem.core.memory import text_array
+from latem.core.paths import as_path, no_folder
+from latem.core.plain_json import parse_json
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.embeddings.table import TABLE_SUFFIXES, ClassEmbeddings
 from latem.embeddings.table_files import encoding_path
@@ -49,9 +51,9 @@ def read_folder(path: str | PathLike[str]) -> ZeroShotDataset:
     -------
     ZeroShotDataset
     """
-    folder = Path(path)
+    folder = as_path(path, "a dataset folder")
     if not folder.is_dir():
-        raise FileNotFoundError(f"There is no dataset folder {str(folder)!r}.")
+        raise no_folder(folder, "dataset folder")
     info = read_toml(folder / "dataset.toml")
     features = read_features(folder / "features.npy")
     images, labels = read_images(folder / "images.csv")
@@ -105,13 +107,14 @@ def read_table(path: Path) -> ClassEmbeddings:
             f"it holds the raw traits themselves, delete it."
         ) from None
     try:
-        encoding = TraitEncoding.from_dict(json.loads(beside.read_text(encoding="utf-8")))
+        encoding = TraitEncoding.from_dict(parse_json(beside.read_bytes()))
         return ClassEmbeddings(
             table.names, table.vectors, name=table.name, columns=table.columns, encoding=encoding
         )
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise ValueError(
-            f"{beside} is damaged ({error}); delete it, or make the dataset again."
+            f"{beside} is damaged: it does not say how the columns of {path.name} were made from "
+            f"raw traits; delete it, or make the dataset again."
         ) from None
 
 
@@ -138,6 +141,12 @@ def split_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("splits/[!.]*.toml"))
 
 
+def own_files(folder: Path) -> list[Path]:
+    """Files that a dataset folder is made of."""
+    parts = [folder / name for name in ("dataset.toml", "features.npy", "images.csv")]
+    return [*parts, *table_files(folder), *split_files(folder)]
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """Content of a TOML file of a dataset folder."""
     try:
@@ -145,10 +154,21 @@ def read_toml(path: Path) -> dict[str, Any]:
             return tomllib.load(file)
     except FileNotFoundError:
         raise FileNotFoundError(f"A dataset folder needs {path.name}: {path} is missing.") from None
+    except IsADirectoryError:
+        raise _is_folder(path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}.") from None
     except RecursionError:
         raise ValueError(f"{path} is not valid TOML: it is nested too deeply.") from None
+
+
+def why_unread(error: Exception) -> str:
+    """Why NumPy does not read a file, without its advice to run what may be in it."""
+    if "pickle" in str(error) or "Python objects" in str(error):
+        return "it holds no plain numbers"
+    if isinstance(error, ValueError | SyntaxError | TokenError) and "mmap" not in str(error):
+        return "its header is damaged"
+    return str(getattr(error, "strerror", None) or error).rstrip(".")
 
 
 def read_features(path: Path) -> np.ndarray:
@@ -157,9 +177,10 @@ def read_features(path: Path) -> np.ndarray:
         features = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise FileNotFoundError(f"A dataset folder needs {path.name}: {path} is missing.") from None
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path} is not a readable .npy array: {error}.") from None
+    except Exception as error:  # NumPy raises many kinds for files that are cut or not its own
+        raise ValueError(f"{path} is not a readable .npy array: {why_unread(error)}.") from None
     if not isinstance(features, np.ndarray):
+        features.close()
         raise ValueError(f"{path} is an archive of arrays, not one .npy array.")
     if features.ndim != 2 or features.dtype.kind != "f" or features.shape[1] == 0:
         raise ValueError(
@@ -185,7 +206,12 @@ def read_images(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def read_image_list(path: Path) -> list[str]:
     """Image names of a CSV file with the column `image`, and perhaps others."""
-    return [line["image"] or "" for _, line in _csv_lines(path, ("image",))]
+    return list(image_names(path))
+
+
+def image_names(path: Path) -> Iterator[str]:
+    """The same, line by line."""
+    return (line["image"] or "" for _, line in _csv_lines(path, ("image",)))
 
 
 def _csv_lines(path: Path, needed: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
@@ -205,10 +231,16 @@ def _csv_lines(path: Path, needed: tuple[str, ...]) -> Iterator[tuple[int, dict[
                         f"into quotes."
                     )
                 yield lines.line_num, line
+    except IsADirectoryError:
+        raise _is_folder(path) from None
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8 text; save it as 'CSV UTF-8'.") from None
     except csv.Error as error:
         raise ValueError(f"{path}: {error}.") from None
+
+
+def _is_folder(path: Path) -> ValueError:
+    return ValueError(f"{path} is a folder, but must be a file.")
 
 
 def read_split(path: Path) -> Split:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import logging
-import shutil
-import tempfile
 import textwrap
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
-from latem.core.storage import UMASK, atomic_path, write_text, writing
+from latem.core.storage import atomic_folder, write_array, write_text, writing
 from latem.datasets.check import inspect_folder
-from latem.datasets.dataset import Split, ZeroShotDataset
+from latem.datasets.dataset import Split, ZeroShotDataset, check_is_dataset
 from latem.embeddings.table_files import encoding_path
 
 _log = logging.getLogger(__name__)
@@ -38,24 +36,15 @@ def write_folder(dataset: ZeroShotDataset, path: str | PathLike[str]) -> Path:
     Path
     """
     folder = Path(path)
-    if folder.exists():
-        raise FileExistsError(f"{folder} exists already; name a new folder.")
+    check_is_dataset(dataset, "write_folder")
     if dataset.labels.dtype.kind not in "UO" or dataset.features.dtype.kind != "f":
         raise TypeError("A dataset folder holds floating-point features and str class names.")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        with writing(folder):
-            _write_parts(dataset, made, dataset.name or folder.name)
+    with atomic_folder(folder) as made:
+        _write_parts(dataset, made, dataset.name or folder.name)
         problems = inspect_folder(made).problems
         if problems:
             told = " ".join(problems).replace(str(made), str(folder))
             raise ValueError(f"This dataset would not be sound: {told}")
-        made.chmod(0o777 & ~UMASK)
-        made.rename(folder)
-    except BaseException:
-        shutil.rmtree(made)
-        raise
     _log.info("wrote the dataset folder %s", folder)
     return folder
 
@@ -86,7 +75,8 @@ def write_split(
             f"The dataset already has a split {name!r}; give another name, or replace it "
             f"(replace=True; --replace on the command line)."
         )
-    target.parent.mkdir(exist_ok=True)
+    with writing(target):
+        target.parent.mkdir(exist_ok=True)
     lines = []
     for part in ("train", "val", "test"):
         names = "".join(f"  {_toml_value(str(c))},\n" for c in getattr(split, part))
@@ -103,8 +93,7 @@ def _write_parts(dataset: ZeroShotDataset, folder: Path, name: str) -> None:
     plain = {key: value for key, value in info.items() if isinstance(value, str | int | float)}
     text = "".join(f"{json.dumps(k)} = {_toml_value(v)}\n" for k, v in plain.items())
     write_text(folder / "dataset.toml", text)
-    with atomic_path(folder / "features.npy") as temporary, open(temporary, "wb") as file:
-        np.save(file, np.asarray(dataset.features), allow_pickle=False)
+    write_array(folder / "features.npy", np.asarray(dataset.features))
     images = dataset.images if dataset.images is not None else [""] * len(dataset.labels)
     with open(folder / "images.csv", "w", encoding="utf-8", newline="") as lines:
         rows = csv.writer(lines, lineterminator="\n")

@@ -7,19 +7,22 @@ before anything is kept (`core/memory.py` has the rule).
 from __future__ import annotations
 
 import math
+import warnings
 import zlib
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from latem.core.memory import TooLargeError, check_unpacked
+from latem.core.paths import no_file
 from latem.core.storage import FileFormatError
+from latem.datasets.mat_elements import COMPRESSED, Order, check_variable
 
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _BLOCK = 1 << 20
-_COMPRESSED = 15  # type of an element of a version-5 file
 _LONGEST_TEXT = 100_000  # characters of a text in a cell
 _DEEPEST = 3  # structs in structs
 _REMEDY = "save it again without compression (in MATLAB: save -v6, or -v7.3 -nocompression)"
@@ -34,7 +37,7 @@ class MatFile:
     def __init__(self, path: str | PathLike[str]):
         self.path = Path(path)
         if not self.path.is_file():
-            raise FileNotFoundError(f"There is no MATLAB file {str(self.path)!r}.")
+            raise no_file(self.path, "MATLAB file")
         with open(self.path, "rb") as file:
             start = file.read(520)
         if start.startswith(_HDF5_SIGNATURE) or start[512:].startswith(_HDF5_SIGNATURE):
@@ -49,13 +52,18 @@ class MatFile:
         """Variable by name; a missing one is an error that lists what there is."""
         if name not in self.variables:
             raise ValueError(
-                f"{self.path} has no variable {name!r}; it has {', '.join(sorted(self.variables))}."
+                f"{self.path} has no variable {name!r}; it has "
+                f"{', '.join(sorted(self.variables)) or 'none'}."
             )
         return self.variables[name]
 
     def matrix(self, name: str) -> np.ndarray:
         """Variable that must be a matrix of numbers."""
         value = self.get(name)
+        if hasattr(value, "toarray"):
+            raise ValueError(
+                f"{self.path}: {name} is a sparse matrix; save it in full: {name} = full({name})."
+            )
         if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiub" or value.ndim != 2:
             raise ValueError(f"{self.path}: {name} is not a matrix of numbers.")
         if not np.isfinite(value).all():
@@ -88,7 +96,10 @@ def _read_version_5(path: Path) -> dict[str, Any]:
 
     check_unpacked(path, _unpacked_size(path), _REMEDY)
     try:
-        content = loadmat(path, squeeze_me=False, struct_as_record=True, chars_as_strings=True)
+        _check_elements(path)
+        with warnings.catch_warnings():  # of the kind that sparse matrices will be of some day
+            warnings.filterwarnings("ignore", "The default value for `spmatrix`")
+            content = loadmat(path, squeeze_me=False, struct_as_record=True, chars_as_strings=True)
         plain = {key: _plain_v5(value) for key, value in content.items()}
     except Exception as error:  # SciPy raises many kinds for files that are cut or not MATLAB's
         reason = str(error) or type(error).__name__
@@ -98,16 +109,36 @@ def _read_version_5(path: Path) -> dict[str, Any]:
 
 def _unpacked_size(path: Path) -> int:
     """Bytes of the compressed variables of a version-5 file, counted without keeping them."""
-    total, length = 0, path.stat().st_size
     with open(path, "rb") as file:
-        order: Literal["big", "little"] = "big" if file.read(128)[126:] == b"MI" else "little"
-        while len(tag := file.read(8)) == 8:
-            kind, size = (int.from_bytes(tag[i : i + 4], order) for i in (0, 4))
-            end = file.tell() + size
-            if kind == _COMPRESSED:
-                total += _inflated_size(file, min(size, length))
-            file.seek(end)
-    return total
+        return sum(
+            _inflated_size(file, size)
+            for kind, size, _ in _variables(file, path)
+            if kind == COMPRESSED
+        )
+
+
+def _check_elements(path: Path) -> None:
+    """Refuse a version-5 file that would make SciPy's reader fail hard."""
+    with open(path, "rb") as file:
+        if b"\0" in file.read(4):  # version 4, whose reader is written in Python
+            return
+        for kind, size, order in _variables(file, path):
+            content = file.read(size)
+            if len(content) < size:
+                raise ValueError("a variable is cut short")
+            check_variable(kind, content, order)
+
+
+def _variables(file: Any, path: Path) -> Iterator[tuple[int, int, Order]]:
+    """Type, size and byte order of the variables of a version-5 file, which is at each one."""
+    length = path.stat().st_size
+    file.seek(0)
+    order: Order = "big" if file.read(128)[126:] == b"MI" else "little"
+    while len(tag := file.read(8)) == 8:
+        kind, size = (int.from_bytes(tag[i : i + 4], order) for i in (0, 4))
+        end = file.tell() + size
+        yield kind, min(size, length), order
+        file.seek(end)
 
 
 def _inflated_size(file: Any, size: int) -> int:
@@ -128,7 +159,7 @@ def _plain_v5(value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     if value.dtype == object:
-        return [str(cell.ravel()[0]) if np.size(cell) else "" for cell in value.ravel()]
+        return [str(np.ravel(cell)[0]) if np.size(cell) else "" for cell in value.ravel()]
     if value.dtype.names and type(value) is np.ndarray and value.size == 1:
         return {field: value[field].ravel()[0] for field in value.dtype.names}
     return value

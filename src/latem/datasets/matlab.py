@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from latem.core.text_files import read_utf8
 from latem.datasets.dataset import Split, ZeroShotDataset
 from latem.datasets.mat_files import MatFile
 from latem.embeddings.table import ClassEmbeddings
@@ -226,8 +227,7 @@ def _listed(folder: Path, classes: list[str], *names: str) -> set[str] | None:
     for name in names:
         path = folder / name
         if path.is_file():
-            lines = path.read_text(encoding="utf-8").split("\n")
-            listed = [line.strip() for line in lines if line.strip()]
+            listed = [line.strip() for line in read_utf8(path).split("\n") if line.strip()]
             odd = sorted(set(listed) - set(classes))
             if odd:
                 raise ValueError(f"{path} lists {odd[:3]}, which are not among the classes.")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from latem.core.text_files import read_utf8
 from latem.embeddings.table import ClassEmbeddings
 
 
@@ -96,7 +97,7 @@ def _cub_matrix(folder: Path) -> Path | None:
 def _numbered_lines(path: Path) -> list[str]:
     """Names in a file of lines "number name"; the numbers must count 1, 2, 3, …"""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_utf8(path)
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} is missing: it lists the names.") from None
     names = []
@@ -110,20 +111,19 @@ def _numbered_lines(path: Path) -> list[str]:
 
 def _read_matrix(path: Path) -> np.ndarray:
     rows: list[list[float]] = []
-    with open(path, encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            cells = line.split()
-            if not cells:
-                continue
-            try:
-                rows.append([float(cell) for cell in cells])
-            except ValueError as error:
-                raise ValueError(f"{path}, line {number}: {error}.") from None
-            if len(rows[-1]) != len(rows[0]):
-                raise ValueError(
-                    f"{path}, line {number}: {len(rows[-1])} numbers, but line 1 has "
-                    f"{len(rows[0])}; is the file cut short?"
-                )
+    for number, line in enumerate(read_utf8(path).split("\n"), start=1):
+        cells = line.split()
+        if not cells:
+            continue
+        try:
+            rows.append([float(cell) for cell in cells])
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}.") from None
+        if len(rows[-1]) != len(rows[0]):
+            raise ValueError(
+                f"{path}, line {number}: {len(rows[-1])} numbers, but line 1 has "
+                f"{len(rows[0])}; is the file cut short?"
+            )
     if not rows:
         raise ValueError(f"{path} is empty.")
     return np.array(rows)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from latem.core.messages import first_few
 from latem.core.slim import needed
 from latem.embeddings.table import ClassEmbeddings, as_class_embeddings
 from latem.embeddings.trait import Trait
@@ -181,7 +182,7 @@ class Description:
         close = difflib.get_close_matches(str(column), known, n=3)
         close = close or [c for c in known if str(column).lower() in c.lower()][:3]
         hint = f"did you mean {' or '.join(map(repr, close))}?" if close else (
-            f"there are {', '.join(map(repr, columns[:5]))} and {max(len(columns) - 5, 0)} more."
+            f"there are {first_few(columns)}."
         )  # fmt: skip
         raise ValueError(f"The table has no column {column!r}; {hint}")
 
@@ -202,9 +203,9 @@ def described(
     like : class name
         Also as the text of a name that is a number.
     changes : iterable of str
-        Each ``COLUMN=VALUE``, see `Description.set`; they come last.
+        Each ``COLUMN=VALUE``, see `Description.set`; they come last, and no column twice.
     most, least : iterable of str
-        Columns, see `Description.most` and `Description.least`.
+        Columns, see `Description.most` and `Description.least`; none may be named twice.
 
     Examples
     --------
@@ -217,8 +218,18 @@ def described(
         like = next((name for name in table.names.tolist() if str(name) == like), like)
     raw = () if table.encoding is None else table.encoding.raw_columns
     known = {*table.column_names(), *raw}
-    values = dict(split_change(change, known) for change in changes)
-    return Description(table, like).most(*most).least(*least).set(values)
+    values = [split_change(change, known) for change in changes]
+    most, least = list(most), list(least)
+    check_once([*most, *least])
+    check_once([column for column, _ in values])
+    return Description(table, like).most(*most).least(*least).set(dict(values))
+
+
+def check_once(columns: Sequence[str]) -> None:
+    """Refuse columns that are changed several times: only one of the changes could hold."""
+    twice = [column for i, column in enumerate(columns) if column in columns[:i]]
+    if twice:
+        raise ValueError(f"{twice[0]!r} is changed more than once; say once what it should be.")
 
 
 def split_change(text: str, columns: Collection[str]) -> tuple[str, str]:
@@ -249,7 +260,9 @@ def join_classes(table: ClassEmbeddings, more: ClassEmbeddings) -> ClassEmbeddin
     more = table.match_columns(more)
     twice = [name for name in more.names.tolist() if name in table]
     if twice:
-        raise ValueError(f"The table describes {twice[:5]} already; give new classes new names.")
+        raise ValueError(
+            f"The table describes {first_few(twice)} already; give new classes new names."
+        )
     names = [*table.names.tolist(), *more.names.tolist()]
     vectors = np.concatenate([table.vectors, more.vectors])
     return ClassEmbeddings(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from latem.core.messages import first_few, shortened
+from latem.core.paths import no_file
 from latem.core.slim import needed
 from latem.embeddings.table import ClassEmbeddings
 from latem.embeddings.wordnet import LEXNAMES, Synset, in_words, listed, load_wordnet
@@ -246,7 +247,7 @@ def _check_senses(senses: Any, names: Sequence[str]) -> dict[str, Synset]:
 
 def _read_senses(path: Path) -> dict[str, str]:
     if not path.is_file():
-        raise FileNotFoundError(f"There is no file of senses {str(path)!r}.")
+        raise no_file(path, "file of senses")
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
@@ -280,7 +281,8 @@ def _warn_of_twins(chosen: Mapping[str, Sense]) -> None:
         groups.setdefault(sense.synset.name, []).append(key)
     twins = [f"{first_few(keys)} ({name})" for name, keys in groups.items() if len(keys) > 1]
     if twins:
-        more = f"; and {len(twins) - _SHOWN} more groups" if len(twins) > _SHOWN else ""
+        n = len(twins) - _SHOWN
+        more = f"; and {n} more group{'s' if n > 1 else ''}" if n > 0 else ""
         warnings.warn(
             f"These classes have the same synset and so the same vector: "
             f"{'; '.join(twins[:_SHOWN])}{more}. Tell them apart with senses, or by another "

@@ -17,11 +17,13 @@ import numpy as np
 
 from latem.core.arrays import unit_rows
 from latem.core.messages import first_few
+from latem.core.paths import as_path, no_file
 from latem.core.slim import is_frame, needed
 from latem.embeddings.table_checks import as_python, check_columns, check_names, check_vectors
 from latem.embeddings.table_files import (
     EXCEL_SUFFIXES,
     encoding_path,
+    named_as_cause,
     read_parquet,
     read_raw,
     read_text,
@@ -193,19 +195,19 @@ class ClassEmbeddings:
         semicolons and tabs are recognised. The table is called after the file unless `name`
         is given.
         """
-        path = Path(path)
+        path = as_path(path, "a class table")
         if not path.is_file():
-            raise FileNotFoundError(f"There is no class table {str(path)!r}.")
+            raise no_file(path, "class table")
         name = path.stem if name is None else name
         suffix = path.suffix.lower()
         if suffix in _TEXT_SUFFIXES:
             names, columns, values = read_text(path)
-            try:
+            with named_as_cause(path):
                 return cls(names, values, name=name, columns=columns)
-            except ValueError as error:
-                raise ValueError(f"{path}: {error}") from None
         if suffix in _PARQUET_SUFFIXES:
-            return cls.from_frame(read_parquet(path), name=name)
+            frame = read_parquet(path)
+            with named_as_cause(path):
+                return cls.from_frame(frame, name=name)
         raise ValueError(
             f"{path}: a class table is one of {', '.join(TABLE_SUFFIXES)}, not {suffix or 'this'}."
         )
@@ -264,7 +266,7 @@ class ClassEmbeddings:
         if missing:
             raise ValueError(
                 f"The class table{f' {self.name!r}' if self.name else ''} has no rows for "
-                f"{first_few(missing)}{self._hint(missing[0])}"
+                f"{first_few(missing)}{self._hint(missing)}"
             )
         return np.array([self._index[name] for name in wanted], dtype=np.intp)
 
@@ -371,7 +373,7 @@ class ClassEmbeddings:
         if table.n_dimensions != self.n_dimensions:
             raise ValueError(
                 f"The new class table has {table.n_dimensions} columns, but the model was trained "
-                f"with {self.n_dimensions}."
+                f"with {self.n_dimensions}; describe new classes in the same columns."
             )
         return table
 
@@ -388,14 +390,19 @@ class ClassEmbeddings:
             return list(self.columns)
         return [f"{self.name or 'dim'}_{i:03d}" for i in range(self.n_dimensions)]
 
-    def _hint(self, missing: Any) -> str:
-        if type(missing) is not type(self.names[0].item()):
+    def _hint(self, missing: list[Any]) -> str:
+        """What to write instead of names that the table does not have."""
+        first, known = missing[0], self.names[0].item()
+        if type(first) is not type(known):
             return (
-                f"; its names are of type {type(self.names[0].item()).__name__} "
-                f"(such as {self.names[0].item()!r}), not {type(missing).__name__}."
+                f"; its names are of type {type(known).__name__} (such as {known!r}), not "
+                f"{type(first).__name__}."
             )
-        near = difflib.get_close_matches(str(missing), map(str, self._index), n=1)
-        return f"; did you mean {near[0]!r}?" if near else "."
+        if len(missing) == 1:
+            near = difflib.get_close_matches(str(first), map(str, self._index), n=1)
+            if near:
+                return f"; did you mean {near[0]!r}?"
+        return f"; it describes {first_few(list(self._index))}."
 
 
 def as_class_embeddings(table: Any) -> ClassEmbeddings:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from latem.core.memory import text_array
 from latem.core.messages import first_few
-from latem.embeddings.table_files import as_number
+from latem.embeddings.table_files import as_number, is_array
 
 _NAME_TYPES = (str, int, float, bool)
 
@@ -24,6 +24,9 @@ def check_names(names: list[Any]) -> np.ndarray:
     plain = [as_python(name) for name in names]
     if not plain:
         raise ValueError("A class table needs at least one class.")
+    for row, name in enumerate(plain):
+        if _is_missing(name):
+            raise ValueError(f"The class number {row + 1} of the table has no name.")
     kinds = {type(name) for name in plain}
     if kinds - {str, int, float, bool} or len(kinds) > 1:
         odd = next(n for n in plain if type(n) is not type(plain[0]) or type(n) not in _NAME_TYPES)
@@ -33,8 +36,6 @@ def check_names(names: list[Any]) -> np.ndarray:
         )
     seen: dict[Any, int] = {}
     for row, name in enumerate(plain):
-        if name != name or name == "":
-            raise ValueError(f"The class number {row + 1} of the table has no name.")
         if name in seen:
             raise ValueError(
                 f"Class {name!r} is listed twice, as number {seen[name] + 1} and as number "
@@ -46,6 +47,13 @@ def check_names(names: list[Any]) -> np.ndarray:
     return array
 
 
+def _is_missing(name: Any) -> bool:
+    """Whether a name is empty or one of the things that pandas has in the place of none."""
+    if isinstance(name, str | float):
+        return name == "" or name != name
+    return name is None or type(name).__name__ in ("NAType", "NaTType")
+
+
 def check_vectors(vectors: Any, names: np.ndarray, columns: Sequence[Any] | None) -> np.ndarray:
     """Class vectors as a read-only array of finite numbers."""
     if isinstance(vectors, np.ma.MaskedArray):
@@ -55,6 +63,10 @@ def check_vectors(vectors: Any, names: np.ndarray, columns: Sequence[Any] | None
     if hasattr(vectors, "__array__"):
         vectors = np.asarray(vectors)
     else:
+        if not isinstance(vectors, Iterable):
+            raise TypeError(
+                f"Class vectors must form a table of classes × dimensions, not {vectors!r}."
+            )
         vectors = [list(row) if np.ndim(row) else [row] for row in vectors]
         if len(vectors) == len(names):
             _check_ragged(vectors, names)
@@ -74,13 +86,17 @@ def check_vectors(vectors: Any, names: np.ndarray, columns: Sequence[Any] | None
         return f"class {names[row].item()!r}, column {title}"
 
     try:
+        if vectors.dtype == object and any(is_array(cell) for cell in vectors.flat):
+            raise TypeError("cells hold arrays")
         numbers = np.array(vectors, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         for row, column in np.ndindex(*vectors.shape):
             if as_number(vectors[row, column]) is None:
+                cell = as_python(vectors[row, column])
+                way = "; ClassEmbeddings.from_traits reads traits in words, units and gaps"
                 raise ValueError(
-                    f"The table needs numbers, but {place(row, column)} holds "
-                    f"{vectors[row, column]!r}."
+                    f"The table needs numbers, but {place(row, column)} holds {cell!r}"
+                    f"{way if isinstance(cell, str) else ''}."
                 ) from None
         raise
     bad = np.argwhere(~np.isfinite(numbers))

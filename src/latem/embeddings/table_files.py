@@ -10,12 +10,16 @@ import csv
 import logging
 import re
 import zipfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from latem.core.memory import TooLargeError, check_unpacked
+from latem.core.parquet_files import check_parquet
+from latem.core.paths import no_file
 from latem.core.slim import needed
 
 if TYPE_CHECKING:
@@ -24,14 +28,31 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+def is_array(cell: Any) -> bool:
+    """Whether a cell holds an array, which older versions of NumPy take for its only number."""
+    return getattr(cell, "ndim", 0) > 0
+
+
 def as_number(cell: Any) -> float | None:
     """Number that a cell holds, or None."""
+    if is_array(cell):
+        return None
     try:
         return None if "_" in str(cell) else float(cell)
     except (TypeError, ValueError):
         return None
 
 
+@contextmanager
+def named_as_cause(path: Path) -> Iterator[None]:
+    """Let an error about a table name the file that it was read from."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+_CELLS = 250_000  # of a sheet, which any file may have; more if it has as many bytes
 EXCEL_SUFFIXES = (".xlsx", ".xlsm", ".xls")
 _TRAITS_SUFFIX = ".traits.json"
 
@@ -41,13 +62,19 @@ def encoding_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}{_TRAITS_SUFFIX}")
 
 
-def read_raw(path: Path) -> pd.DataFrame:
+def read_raw(path: Path, what: str = "class table") -> pd.DataFrame:
     """Cells of a table as they are, texts included: CSV, TSV, Parquet or Excel.
 
     Class names are the index: the first column, or the one called `class` in a Parquet file.
+
+    Parameters
+    ----------
+    path : Path
+    what : str
+        What the table is, for the message that there is none.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"There is no class table {str(path)!r}.")
+        raise no_file(path, what)
     suffix = path.suffix.lower()
     if suffix in (".parquet", ".pq"):
         frame = read_parquet(path)
@@ -69,6 +96,7 @@ def read_excel(path: Path) -> pd.DataFrame:
     pd = needed("pandas", "Excel files")
     _check_excel(path)
     try:
+        _check_cells(path)
         frame = pd.read_excel(path, dtype=object, keep_default_na=False)
     except ImportError as error:
         if "openpyxl" not in str(error):  # pandas wants another reader for it
@@ -76,8 +104,12 @@ def read_excel(path: Path) -> pd.DataFrame:
                 f"{path} is in the format of Excel before 2007; save it as .xlsx or .csv."
             ) from None
         raise ImportError(f"Reading {path} needs openpyxl: pip install 'latem[excel]'.") from None
+    except TooLargeError:
+        raise
     except Exception as error:  # zip and XML errors of files that are cut or not Excel's
-        raise ValueError(f"{path} is not a readable Excel file: {error}.") from None
+        foreign = isinstance(error, zipfile.BadZipFile) or "engine" in str(error)
+        reason = "it is no workbook" if foreign else str(error).rstrip(".")
+        raise ValueError(f"{path} is not a readable Excel file: {reason}.") from None
     if frame.shape[1] < 2:
         raise ValueError(f"{path} needs a column of class names and at least one other column.")
     return frame.iloc[:, 1:].set_axis(frame.iloc[:, 0].map(str))
@@ -85,13 +117,39 @@ def read_excel(path: Path) -> pd.DataFrame:
 
 def _check_excel(path: Path) -> None:
     """Refuse a workbook that unpacks to far more than itself; what is none, pandas tells."""
-    if zipfile.is_zipfile(path):
-        try:
-            with zipfile.ZipFile(path) as parts:
-                size = sum(part.file_size for part in parts.infolist())
-        except zipfile.BadZipFile as error:
-            raise ValueError(f"{path} is not a readable Excel file: {error}.") from None
-        check_unpacked(path, size, "save it as CSV")
+    try:
+        if not zipfile.is_zipfile(path):
+            return
+        with zipfile.ZipFile(path) as parts:
+            size = sum(part.file_size for part in parts.infolist())
+    except Exception as error:  # zip files raise many kinds where they are damaged
+        reason = str(error).rstrip(".")
+        raise ValueError(f"{path} is not a readable Excel file: {reason}.") from None
+    check_unpacked(path, size, "save it as CSV")
+
+
+def _check_cells(path: Path) -> None:
+    """Refuse a sheet whose cells lie so far out that the empty ones before them have no end."""
+    if path.suffix.lower() == ".xls":
+        return
+    from openpyxl import load_workbook
+
+    limit = max(_CELLS, path.stat().st_size)
+    # opened here: older versions of openpyxl keep a file open if a sheet is left half read
+    with (
+        open(path, "rb") as file,
+        closing(load_workbook(file, read_only=True, data_only=True)) as book,
+    ):
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # which a file may promise as it likes
+        widest = 1
+        for n_rows, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+            widest = max(widest, len(row))  # pandas makes all rows as wide
+            if n_rows * widest > limit:
+                raise TooLargeError(
+                    f"{path} has more than {limit:,} cells, empty ones included; delete rows and "
+                    f"columns that only look empty, or save it as CSV."
+                )
 
 
 def read_text(path: Path, *, numbers: bool = True) -> tuple[list[str], list[str], np.ndarray]:
@@ -152,24 +210,29 @@ def _delimiter(header: str) -> str:
 
 def read_parquet(path: Path) -> pd.DataFrame:
     """Frame of a Parquet file, with the class names as its index or as its column `class`."""
+    frame = parquet_frame(path)
+    pd = needed("pandas", "Parquet tables")
+    if "class" not in frame.columns and isinstance(frame.index, pd.RangeIndex):
+        if frame.columns.empty:
+            raise ValueError(f"{path} has no columns; the first holds the class names.")
+        frame = frame.set_index(frame.columns[0])
+    return frame
+
+
+def parquet_frame(path: Path) -> pd.DataFrame:
+    """Frame of a Parquet file as it is, unless its table is far larger than the file."""
     pd = needed("pandas", "Parquet tables")
     try:
         check_parquet(path)
         frame = pd.read_parquet(path)
+        # texts that are no UTF-8 are refused only when they are looked at
+        list(frame.index)
+        frame.select_dtypes(exclude="number").to_numpy(object)
+        return frame
     except ImportError:
         raise ImportError(f"Reading {path} needs pyarrow: pip install 'latem[parquet]'.") from None
     except TooLargeError:
         raise
     except Exception as error:  # pyarrow raises many kinds for files that are cut or not its own
-        raise ValueError(f"{path} is not a readable Parquet file: {error}.") from None
-    if "class" not in frame.columns and isinstance(frame.index, pd.RangeIndex):
-        frame = frame.set_index(frame.columns[0])
-    return frame
-
-
-def check_parquet(path: Path) -> None:
-    """Refuse a Parquet file whose table is far larger than the file, before it is read."""
-    from pyarrow import parquet
-
-    promise = parquet.read_metadata(path)
-    check_unpacked(path, 8 * promise.num_rows * promise.num_columns, "save it as CSV")
+        reason = str(error).rstrip(".")
+        raise ValueError(f"{path} is not a readable Parquet file: {reason}.") from None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import importlib
 import importlib.util
-import json
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -22,6 +21,8 @@ from safetensors.numpy import load_file
 from scipy.special import erf
 
 from latem.core.arrays import unit_rows
+from latem.core.paths import no_file
+from latem.core.plain_json import parse_json
 from latem.core.storage import FileFormatError
 from latem.embeddings.table import ClassEmbeddings
 
@@ -47,12 +48,17 @@ class SentenceEncoder:
         for name in _FILES:
             if not (self.folder / name).is_file():
                 raise FileNotFoundError(f"A sentence encoder needs {name} in {self.folder}.")
-        config = json.loads((self.folder / "config.json").read_text(encoding="utf-8"))
-        if config.get("model_type") != "bert" or config.get("hidden_act") != "gelu":
-            raise FileFormatError(f"{self.folder} holds no BERT model with GELU units.")
-        self.n_layers = int(config["num_hidden_layers"])
-        self.n_heads = int(config["num_attention_heads"])
-        self.epsilon = float(config["layer_norm_eps"])
+        try:
+            config = parse_json((self.folder / "config.json").read_bytes())
+            if config["model_type"] != "bert" or config["hidden_act"] != "gelu":
+                raise ValueError("another kind of network")
+            self.n_layers = int(config["num_hidden_layers"])
+            self.n_heads = int(config["num_attention_heads"])
+            self.epsilon = float(config["layer_norm_eps"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise FileFormatError(
+                f"{self.folder} holds no BERT model with GELU units, by its config.json ({error})."
+            ) from None
         try:
             self.weights = load_file(self.folder / "model.safetensors")
         except SafetensorError as error:
@@ -144,8 +150,10 @@ def text_embeddings(
     sentences = {
         key: [text] if isinstance(text, str) else list(text) for key, text in descriptions.items()
     }
+    if not sentences:
+        raise ValueError("text_embeddings got no classes; give descriptions of at least one.")
     empty = [key for key, texts in sentences.items() if not any(str(t).strip() for t in texts)]
-    if empty or not sentences:
+    if empty:
         raise ValueError(
             f"These classes have no description: {empty[:5]}; write a sentence for each."
         )
@@ -159,7 +167,7 @@ def text_embeddings(
 
 def _read_descriptions(path: Path) -> dict[str, list[str]]:
     if not path.is_file():
-        raise FileNotFoundError(f"There is no file of descriptions {str(path)!r}.")
+        raise no_file(path, "file of descriptions")
     descriptions: dict[str, list[str]] = {}
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:

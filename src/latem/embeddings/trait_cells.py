@@ -69,6 +69,12 @@ def texts_of(cells: pd.Series | Sequence[Any]) -> list[str | None]:
     return found
 
 
+def gaps_in_words(cells: pd.Series) -> list[str]:
+    """What is written in the gaps of a column where they are not empty, in the order of letters."""
+    texts = {" ".join(cell.split()) for cell in cells.tolist() if isinstance(cell, str)}
+    return sorted(text for text in texts if text and text.lower() in MISSING)
+
+
 def _is_no_time(cell: Any) -> bool:
     """Whether a cell is the gap of a column of times, `pandas.NaT`."""
     return type(cell).__name__ == "NaTType"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from latem.embeddings.trait_cells import (
     YES,
     begins_with_number,
     find_separator,
+    gaps_in_words,
     numbers_of,
     split_cell,
     texts_of,
@@ -87,8 +88,17 @@ class TraitEncoding:
         ordered = dict(ordered or {})
         odd = [name for name in ordered if name not in frame.columns]
         if odd:
-            raise ValueError(f"ordered names {first_few(odd)}, which are not columns of the table.")
-        parts = [_Column.of(str(name), frame[name], ordered.get(name)) for name in frame.columns]
+            raise ValueError(
+                f"ordered names {first_few(odd)}, which are not columns of the table; it has "
+                f"{first_few(list(frame.columns))}."
+            )
+        parts = [
+            replace(
+                _Column.of(str(name), frame[name], ordered.get(name)),
+                gaps=tuple(gaps_in_words(frame[name])),
+            )
+            for name in frame.columns
+        ]
         spread = _typical_spread([part for part in parts if part.kind == "number"])
         traits = tuple(part.scaled(spread) for part in parts)
         notes = tuple(note for part in parts for note in part.notes(spread))
@@ -183,6 +193,7 @@ class _Column:
     numbers: np.ndarray  # (n_classes, n_columns)
     form: str = ""
     remark: str = ""
+    gaps: tuple[str, ...] = ()  # words that were taken for gaps
 
     @classmethod
     def of(cls, name: str, cells: pd.Series, order: Sequence[str] | None) -> _Column:
@@ -321,7 +332,12 @@ class _Column:
             notes.append(f"{self.name!r} is standardised: its numbers are on another scale.")
         if self.n_gaps and self.kind != "left out":
             gaps = "gap" if self.n_gaps == 1 else "gaps"
-            notes.append(f"{self.name!r} has {self.n_gaps} {gaps}, filled with the mean.")
+            written = f" ({first_few(self.gaps)})" if self.gaps else ""
+            lacking = self.kind in ("category", "several") and self.gaps
+            advice = "; if they mean that a class lacks it, write 'absent'" if lacking else ""
+            notes.append(
+                f"{self.name!r} has {self.n_gaps} {gaps}{written}, filled with the mean{advice}."
+            )
         return notes
 
 

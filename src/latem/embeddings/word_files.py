@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import io
 import itertools
 import logging
 import zlib
@@ -21,9 +22,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latem.core.memory import check_unpacked
+from latem.core.paths import no_file
 from latem.core.storage import FileFormatError
 
 _CHUNK = 1 << 22  # bytes read at once
+_WORD = 300  # bytes of memory for a word, beside its numbers
 PIECE = 1 << 20  # bytes of a line of text that are read at once
 _LONGEST_WORD = 1 << 16  # bytes
 _LARGEST_WIDTH = 1 << 16
@@ -145,7 +149,7 @@ class WordVectors:
     """
 
     def __init__(self, path: str | PathLike[str], limit: int | None = None):
-        path = existing(path)
+        path = existing(path, "file of word vectors")
         self.key_to_index: dict[str, int] = {}
         rows: list[np.ndarray] = []
         with open_bytes(path) as file:
@@ -157,6 +161,9 @@ class WordVectors:
             for place, word, values in itertools.islice(entries, limit):
                 key = word.decode(errors="replace")
                 if self.key_to_index.setdefault(key, len(rows)) == len(rows):
+                    # rows are copied once, when they become one array
+                    taken = (2 * 4 * layout.width + _WORD) * (len(rows) + 1)
+                    check_unpacked(path, taken, "read its first words only (limit)")
                     rows.append(_parse(path, place, word, values, layout).astype(np.float32))
         self.vector_size = layout.width
         self._vectors = np.array(rows)
@@ -169,18 +176,18 @@ class WordVectors:
         return self._vectors[self.key_to_index[word]]
 
 
-def existing(path: str | PathLike[str]) -> Path:
-    """Path of a file that must exist."""
+def existing(path: str | PathLike[str], what: str) -> Path:
+    """Path of a file that must exist; `what` says in a message what it is."""
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"There is no file {str(path)!r}.")
+        raise no_file(path, what)
     return path
 
 
 @contextmanager
 def open_bytes(path: str | PathLike[str]) -> Iterator[Any]:
     """Bytes of a file, unpacked if they are gzipped."""
-    with open(existing(path), "rb", buffering=_CHUNK) as file:
+    with open(existing(path, "file of word vectors"), "rb", buffering=_CHUNK) as file:
         zipped = file.read(2) == b"\x1f\x8b"
         file.seek(0)
         if not zipped:
@@ -188,9 +195,30 @@ def open_bytes(path: str | PathLike[str]) -> Iterator[Any]:
             return
         try:
             with gzip.GzipFile(fileobj=file) as unzipped:
-                yield unzipped
+                yield io.BufferedReader(_Bounded(unzipped, Path(path)), _CHUNK)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise FileFormatError(f"{path} is a damaged gzip file: {error}") from None
+
+
+class _Bounded(io.RawIOBase):
+    """A file that is unpacked while it is read, unless it is far larger than its packed form."""
+
+    def __init__(self, unzipped: gzip.GzipFile, path: Path):
+        self._unzipped, self._path = unzipped, path
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, place: int, whence: int = io.SEEK_SET) -> int:
+        return self._unzipped.seek(place, whence)
+
+    def readinto(self, buffer: Any) -> int:
+        n_bytes = self._unzipped.readinto(buffer)
+        check_unpacked(self._path, self._unzipped.tell(), "unpack it first")
+        return n_bytes
 
 
 def text_pieces(file: Any, path: Path) -> Iterator[tuple[int, bytes]]:
@@ -276,7 +304,7 @@ def _text_entries(file: Any, path: Path, layout: _Layout) -> _Entries:
                 f"file of word vectors."
             )
         line = line.rstrip(b" \t\r\n")
-        if not line:
+        if not line.strip():
             continue
         found += 1
         if line.count(b" ") == width:
@@ -334,10 +362,13 @@ def _parse(path: Path, place: int, word: bytes, values: bytes, layout: _Layout) 
         vector = np.frombuffer(values, dtype="<f4").astype(np.float64)
     else:
         cells = values.split()
-        for cell in cells:
-            if not _is_number(cell):
-                raise FileFormatError(f"{where}: {_quoted(cell)} is not a number.")
-        vector = np.array([float(cell) for cell in cells])
+        try:
+            vector = np.array([float(cell) for cell in cells])
+            odd_cells = [cell for cell in cells if b"_" in cell] if b"_" in values else []
+        except ValueError:
+            odd_cells = [cell for cell in cells if not _is_number(cell)]
+        if odd_cells:
+            raise FileFormatError(f"{where}: {_quoted(odd_cells[0])} is not a number.")
     if len(vector) != layout.width:
         raise FileFormatError(f"{where}: {len(vector)} values instead of {layout.width}.")
     if not (np.abs(vector) <= _LARGEST_VALUE).all():  # also catches nan

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from latem.core.memory import check_memory
 from latem.core.messages import first_few
 from latem.core.slim import needed
 from latem.core.storage import FileFormatError, atomic_path
@@ -233,7 +234,7 @@ def _synonyms(synonyms: Mapping[str, str] | str | PathLike[str] | None) -> Mappi
                     f"as 'blue jay'."
                 )
         return synonyms or {}
-    path = existing(synonyms)
+    path = existing(synonyms, "file of synonyms")
     mapping: dict[str, str] = {}
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
@@ -347,6 +348,9 @@ def train_word_vectors(
 
     if out is not None and Path(out).suffix == ".gz":
         raise ValueError(f"train_word_vectors writes plain text, not {out}; leave out the .gz.")
+    if vector_size < 1:
+        raise ValueError(f"vector_size must be at least 1, but is {vector_size}.")
+    check_memory(2 * 4 * vector_size, f"Even a single word, with vector_size={vector_size},")
     sentences = _Sentences(corpus, phrases or ())
     # Opened first: a folder that is not there should be reported before the training.
     with nullcontext() if out is None else atomic_path(out) as temporary:
@@ -383,7 +387,7 @@ class _Sentences:
         self, corpus: str | PathLike[str] | Iterable[Sequence[str]], phrases: Iterable[str]
     ):
         if isinstance(corpus, str | PathLike):
-            self.corpus: Any = existing(corpus)
+            self.corpus: Any = existing(corpus, "corpus")
             self.title = str(corpus)
         else:
             self.corpus = list(corpus) if isinstance(corpus, Iterator) else corpus
@@ -400,9 +404,10 @@ class _Sentences:
                     f"train_word_vectors needs sentences as lists of words, not the text "
                     f"{words[:40]!r}; split it first."
                 )
-            joined = list(self._join(list(words)))
-            for start in range(0, len(joined), _SENTENCE):
-                yield joined[start : start + _SENTENCE]
+            joined = self._join(list(words))
+            while sentence := list(itertools.islice(joined, _SENTENCE)):
+                yield sentence
+            del words, joined  # before the next ones are read
 
     def _read(self) -> Iterator[list[str]]:
         with open_bytes(self.corpus) as file:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from latem.core.messages import first_few
-from latem.datasets.dataset import Split, ZeroShotDataset
+from latem.datasets.dataset import Split, ZeroShotDataset, check_is_dataset
 from latem.evaluation.result import Evaluation, GeneralizedEvaluation, ProbabilityEvaluation
 from latem.evaluation.scored import Scored
 from latem.metrics import per_class_accuracy, top_k_accuracy
@@ -28,7 +28,7 @@ from latem.metrics.calibration import (
 )
 from latem.metrics.generalized import generalized_accuracy, seen_unseen_curve
 from latem.models.answers import VERDICTS
-from latem.models.checks import check_is_model
+from latem.models.checks import check_fits, check_is_model
 from latem.models.training_record import row_hashes
 from latem.selection.calibration import HeldOutTwin
 
@@ -84,6 +84,9 @@ def evaluate(
     True
     """
     check_is_model(model, "evaluate")
+    check_is_dataset(dataset, "evaluate")
+    if hasattr(model, "n_features_in_"):
+        check_fits(model, dataset)
     if isinstance(split, Split):
         dataset, split = replace(dataset, splits={"custom": split}), "custom"
     parts = _Parts(dataset, split)
@@ -142,6 +145,7 @@ def evaluate(
                     answers.confidence(val.temperature), answers.right
                 ),
                 verdicts=_verdicts(model, parts),
+                fitted=known["temperature"] is None,
             ),
         )
     return result

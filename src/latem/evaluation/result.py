@@ -55,7 +55,7 @@ class ProbabilityEvaluation:
     Attributes
     ----------
     val : CalibrationReport
-        On the held-out classes the temperature was fitted on, by the twin.
+        On the split's val classes, by the twin.
     test : CalibrationReport
         On the unseen classes, by the model.
     risk_coverage : RiskCoverage
@@ -64,12 +64,15 @@ class ProbabilityEvaluation:
         Shares of images that are named, doubtful, and none of these, among the unseen classes:
         of "unseen" ones, and of "seen" ones that were held out, which are outsiders there. None if
         the model cannot tell outsiders.
+    fitted : bool
+        Whether the temperature was fitted to `val`; otherwise the model had it before.
     """
 
     val: CalibrationReport
     test: CalibrationReport
     risk_coverage: RiskCoverage
     verdicts: dict[str, dict[str, float]] | None = None
+    fitted: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True)
@@ -244,9 +247,10 @@ def _probability_text(found: ProbabilityEvaluation) -> list[str]:
         for title, shares in found.verdicts.items():
             lines_of.append([f"images of {title} classes", *(f"{v:.1%}" for v in shares.values())])
         verdicts = ["Verdicts among the unseen classes", _table(lines_of)]
+    n_held_out = f"{found.val.n_classes} held-out classes"
+    origin = f"fitted on {n_held_out}" if found.fitted else f"the model's own, here on {n_held_out}"
     return [
-        f"Probabilities at temperature {found.val.temperature:.4g}, fitted on "
-        f"{found.val.n_classes} held-out classes",
+        f"Probabilities at temperature {found.val.temperature:.4g}, {origin}",
         _table(lines),
         f"Wrong names at coverage: {risks}; area under the curve {curve.area:.3f}",
         *verdicts,

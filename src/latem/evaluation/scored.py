@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from latem.metrics import confusion_matrix, top_confusions
-from latem.metrics.calibration import probabilities_of
+from latem.metrics.calibration import class_codes, probabilities_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +51,22 @@ class Scored:
     def right(self) -> np.ndarray:
         """Whether each image was given its own class."""
         return np.equal(self.named, self.y)
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        """Column of each image's own class."""
+        return class_codes(self.y, self.classes)
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """Place of each image's own class among the candidates, from 1; of equals the best."""
+        own = self.scores[np.arange(len(self)), self.codes]
+        return (self.scores > own[:, None]).sum(axis=1) + 1
+
+    def of_own(self, temperature: float = 1.0) -> np.ndarray:
+        """Probability of each image's own class at a temperature."""
+        probabilities = probabilities_of(self.scores, temperature)
+        return probabilities[np.arange(len(self)), self.codes]
 
     def confidence(self, temperature: float = 1.0) -> np.ndarray:
         """Probability of each answer at a temperature."""

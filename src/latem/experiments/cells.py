@@ -8,23 +8,25 @@ numbers are made from finished trainings only.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
 from latem.core.messages import first_few
+from latem.core.threads import single_threaded_blas
 from latem.datasets.dataset import ZeroShotDataset
 from latem.experiments.fits import Fit, Outcome
 from latem.experiments.five_splits import five_names
 from latem.experiments.store import Store
-from latem.experiments.tables import FIVE, LATE, STANDARD, Entry, Protocols
-from latem.metrics import mean_class_accuracy
+from latem.experiments.tables import CHOSEN, FIVE, STANDARD, Entry, Protocols
 from latem.models import model_rows
 from latem.models.ranking import RankingModel
+from latem.models.weights import HeldOutScores, best_weights, checked_weights
 
 STEPS = [0.001, 0.01, 0.1, 1.0]
+WEIGHT_STEPS = 10  # weights of combined models are multiples of a tenth
 
 
 class NotTrainedError(LookupError):
@@ -64,6 +66,9 @@ class Wanted:
     split : str
     n_maps : int or None
         Number of maps, if it is prescribed.
+    part : {"all", "train"}
+        Which classes it learns from: train and val classes, or the train classes alone, so that
+        val classes can tell how much it should count for beside others.
     """
 
     dataset: str
@@ -71,9 +76,11 @@ class Wanted:
     embeddings: tuple[str, ...]
     split: str = STANDARD
     n_maps: int | None = None
+    part: str = "all"
 
     def __str__(self) -> str:
-        return f"{self.recipe} on {self.dataset} {'+'.join(self.embeddings)}, {self.split}"
+        what = f"{self.recipe} on {self.dataset} {'+'.join(self.embeddings)}, {self.split}"
+        return what + (", without val classes" if self.part == "train" else "")
 
 
 @dataclass(frozen=True)
@@ -124,6 +131,8 @@ class Cells:
         Why each of the paper's other datasets is missing.
     choose_step : set of str
         Datasets whose step size is chosen on val classes instead of being the paper's.
+    other_features : set of str
+        Datasets whose features are not the paper's, so that its numbers are not theirs to reach.
     """
 
     datasets: Mapping[str, ZeroShotDataset]
@@ -132,6 +141,7 @@ class Cells:
     seed: int = 0
     absent: Mapping[str, str] = field(default_factory=dict)
     choose_step: Collection[str] = ()
+    other_features: Collection[str] = ()
 
     # -- numbers ------------------------------------------------------------------------------
 
@@ -140,8 +150,8 @@ class Cells:
         reason = self.lacking(entry.dataset, entry.embeddings)
         if reason:
             return Number(note=reason, skipped=True)
-        if entry.fusion == LATE:
-            return Number(100 * self._fused_accuracy(entry))
+        if entry.combines:
+            return self._combined(entry)
         outcomes = [self.final(wanted) for wanted in self.models(entry)]
         percent = [100 * float(outcome.result["accuracy"]) for outcome in outcomes]
         notes = [_chosen(outcome) for outcome in outcomes]
@@ -166,14 +176,35 @@ class Cells:
             raise NotTrainedError(f"{wanted} is not trained yet; train what `plan` names first.")
         return outcome
 
-    def _fused_accuracy(self, entry: Entry) -> float:
-        """Accuracy of the mean of the scores of one model per embedding, on the standard split."""
-        parts = [self.final(wanted).scores for wanted in self.models(entry)]
-        scores = np.mean(np.stack(parts), axis=0)  # type: ignore[arg-type]
+    def _combined(self, entry: Entry) -> Number:
+        """Accuracy of the summed scores of one model per embedding, on the standard split.
+
+        F(x, y) = Σ_k α_k F_k(x, y) with Σ_k α_k = 1, as in the paper by which Table 3 goes (Akata
+        et al., "Evaluation of output embeddings", CVPR 2015): the weights α are chosen among all
+        multiples of a tenth by the accuracy on the val classes, which the models of the choice have
+        not seen, and used with the models that have learned from train and val classes. Which one
+        of equally good weights counts: see `latem.models.weights.best_weights`. Or all α_k are
+        alike, which is the mean.
+        """
+        finals = self._judged([self.final(wanted) for wanted in self.models(entry)], entry, "all")
+        weights, note = checked_weights(None, len(entry.embeddings), "a mean"), ""
+        with single_threaded_blas():
+            if entry.fusion == CHOSEN:
+                held_out = [self.final(wanted) for wanted in self.held_out(entry)]
+                judged = self._judged(held_out, entry, "train")
+                weights = best_weights([judged], steps=WEIGHT_STEPS)
+                shares = zip(entry.embeddings, weights, strict=True)
+                note = "weights " + ", ".join(f"{name} {share:.1f}" for name, share in shares)
+            return Number(100 * finals.accuracy(weights), None, note)
+
+    def _judged(self, outcomes: Sequence[Outcome], entry: Entry, part: str) -> HeldOutScores:
+        """Kept scores of several models, with the images' classes, on the standard split."""
         data = self.datasets[entry.dataset]
-        _, y = data.testing(STANDARD)
-        candidates = np.array(sorted(set(y.tolist()) & set(data.split(STANDARD).test)))
-        return mean_class_accuracy(y, candidates[scores.argmax(axis=1)])
+        classes = data.split(STANDARD).test if part == "all" else data.split(STANDARD).val
+        y = (data.testing if part == "all" else data.validation)(STANDARD)[1]
+        candidates = np.array(sorted(set(y.tolist()) & set(classes)))
+        scores = np.stack([outcome.scores for outcome in outcomes])  # type: ignore[misc]
+        return HeldOutScores(scores, y, candidates)
 
     # -- trainings ----------------------------------------------------------------------------
 
@@ -181,13 +212,19 @@ class Cells:
         """Final models that an entry is made from: one per split, or one per combined embedding."""
         splits = self.splits(entry.dataset) if entry.splits == FIVE else [STANDARD]
         tables: list[tuple[str, ...]] = [entry.embeddings]
-        if entry.fusion == LATE:
+        if entry.combines:
             tables = [(name,) for name in entry.embeddings]
         return [
             Wanted(entry.dataset, entry.recipe, embeddings, split, entry.n_maps)
             for split in splits
             for embeddings in tables
         ]
+
+    def held_out(self, entry: Entry) -> list[Wanted]:
+        """The same models without val classes, for choosing weights; none if none are chosen."""
+        if entry.fusion != CHOSEN:
+            return []
+        return [replace(wanted, part="train") for wanted in self.models(entry)]
 
     def trainings(self, wanted: Wanted) -> Trainings:
         """Trainings behind a final model, as far as the finished ones determine them."""
@@ -211,7 +248,7 @@ class Cells:
                     return Trainings(fits)
                 params |= choice.best
         where = wanted.dataset, recipe.model, wanted.embeddings, wanted.split
-        final = self._fit(*where, "all", params)
+        final = self._fit(*where, wanted.part, params)
         return Trainings((*fits, final), final)
 
     def learning_rate(self, dataset: str, n_epochs: int) -> float | None:

@@ -1,8 +1,8 @@
 """One training: what it is, and what is kept of it.
 
 A `Fit` names everything that decides a training; equal fits are trained once, however many
-tables need them. Fits of part "train" are scored on the val classes and serve to choose parameters;
-fits of part "all" learn from train and val classes and are scored on the unseen ones.
+tables need them. Fits of part "train" are scored on the val classes and serve to choose parameters
+and weights; fits of part "all" learn from train and val classes and are scored on the unseen ones.
 """
 
 from __future__ import annotations
@@ -76,9 +76,18 @@ class Fit:
         return f"{self.dataset}-{self.split}-{self.part}-{'+'.join(self.embeddings)}-{digest}"
 
     @property
-    def keeps_scores(self) -> bool:
-        """Whether the scores of the unseen images are kept, for combining models."""
+    def is_shown(self) -> bool:
+        """Whether the report shows details of it: a final model on the standard split."""
         return self.split == "standard" and self.part == "all"
+
+    @property
+    def keeps_scores(self) -> bool:
+        """Whether the scores of the images it is judged by are kept, for combining models.
+
+        Those of unseen images are combined, and those of val images choose the weights. Trainings
+        that are watched over their epochs only choose a number of epochs.
+        """
+        return self.split == "standard" and "watch" not in json.loads(self.params)
 
     def _tuple(self) -> tuple[Any, ...]:
         return (
@@ -95,7 +104,7 @@ class Outcome:
     result : dict
         Plain data; the same bytes whenever and wherever it is trained.
     scores : ndarray of shape (n_images, n_classes) or None
-        Of the unseen images, for combining models; standard split only.
+        Of the images it is judged by, for combining models; only if the fit `keeps_scores`.
     seconds : float
         Processor time of its thread, which does not grow if the machine is busy.
     """
@@ -172,8 +181,7 @@ def run_fit(fit: Fit, dataset: ZeroShotDataset, *, n_threads: int | None = 1) ->
             name: getattr(model, name) for name in ("gamma_", "lam_") if hasattr(model, name)
         },
     }
-    standard = fit.keeps_scores
-    if standard:
+    if fit.is_shown:
         by_class = per_class_accuracy(y_new, named)
         matrix = confusion_matrix(y_new, named).reindex(
             index=candidates, columns=candidates, fill_value=0
@@ -181,10 +189,10 @@ def run_fit(fit: Fit, dataset: ZeroShotDataset, *, n_threads: int | None = 1) ->
         result["per_class"] = {str(name): float(value) for name, value in by_class.items()}
         result["confusion"] = matrix.to_numpy().astype(int).tolist()
     if isinstance(model, RankingModel):
-        result |= _training_record(model, len(X), full=standard)
-        if standard:
+        result |= _training_record(model, len(X), full=fit.is_shown)
+        if fit.is_shown:
             result["top_images"] = _top_images(model, dataset, fit.split, candidates)
-    kept = scores.astype(np.float32) if standard else None
+    kept = scores.astype(np.float32) if fit.keeps_scores else None
     return Outcome(result, kept, time.thread_time() - start)
 
 

@@ -64,10 +64,10 @@ def plan(cells: Cells, tables: Mapping[str, PaperTable]) -> Plan:
 
 
 def wanted_models(cells: Cells, tables: Mapping[str, PaperTable]) -> list[Wanted]:
-    """Final models behind all entries of some tables and the details of the report, once each."""
+    """Models behind all entries of some tables and the details of the report, once each."""
     entries = [entry for table in tables.values() for entry in table.entries()]
     found: dict[Wanted, None] = {}
     for entry in (*entries, *detail_entries(tables)):
         if not cells.lacking(entry.dataset, entry.embeddings):
-            found |= dict.fromkeys(cells.models(entry))
+            found |= dict.fromkeys(cells.models(entry) + cells.held_out(entry))
     return list(found)

@@ -14,17 +14,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from joblib import Parallel, delayed
-
 from latem.core.messages import first_few
+from latem.core.parallel import run_tasks
 from latem.core.run_folder import RunFolder
-from latem.core.threads import resolve_threads, single_threaded_blas
+from latem.core.threads import single_threaded_blas
 from latem.core.version import __version__
 from latem.datasets.dataset import ZeroShotDataset
 from latem.experiments.cells import Cells
 from latem.experiments.code_digest import code_key
 from latem.experiments.estimate import reference_seconds
-from latem.experiments.fits import Fit, digest_dataset, run_fit
+from latem.experiments.fits import Fit, Outcome, digest_dataset, run_fit
 from latem.experiments.inputs import find_datasets, picture_folders
 from latem.experiments.plan import Plan, plan
 from latem.experiments.store import Store
@@ -48,8 +47,9 @@ class Reproduction:
     seconds : float
         Wall time of this run.
     ratio : float or None
-        Estimated processor time of plain NumPy for the same SGD trainings, divided by the time
-        that they took, with one thread each; None if there were none.
+        Estimated processor time of plain NumPy for the SGD trainings of this run, divided by the
+        time that they took, with one thread each; None if there were none. Trainings kept from an
+        earlier run do not count: their time may be that of another machine.
     """
 
     summary: dict[str, Any]
@@ -112,40 +112,40 @@ def reproduce(
             f"None of the paper's datasets is here: {reasons}. Dataset folders are "
             f"described in docs/own-data.md."
         )
-    run = RunFolder(out)
-    digests = {key: digest_dataset(dataset) for key, dataset in datasets.items()}
-    code, code_note = code_key()
-    remarks = [*found.notes, *filter(None, [code_note])]
-    store = Store(run.file("cells"), digests, code)
-    chosen = {
-        key
-        for key, place in places.items()
-        if select_learning_rate or place.name in paper[key].other_features
-    }
-    cells = Cells(datasets, protocols, store, seed, found.absent, chosen)
-    shown = picture_folders(places, pictures or {})
-    n_trained = 0
-    while (planned := plan(cells, wanted)).missing:
-        _train(planned, datasets, store, n_jobs, progress)
-        n_trained += len(planned.missing)
-    n_kept = len(planned.used) - n_trained
-    summary = {**_head(cells, wanted, seed, n_epochs, remarks), **summarise(cells, wanted, shown)}
-    _write_results(run, summary)
-    ratio = _ratio(planned.used, store)
-    seconds = time.perf_counter() - start
-    run.finish(
-        {
-            "command": "reproduce",
-            "tables": list(wanted),
-            "data": {key: str(path) for key, path in places.items()},
-            "seed": seed,
-            "trained": n_trained,
-            "kept": n_kept,
-            "seconds": round(seconds, 1),
-            "ratio_to_numpy": None if ratio is None else round(ratio, 1),
+    with RunFolder(out) as run:
+        digests = {key: digest_dataset(dataset) for key, dataset in datasets.items()}
+        code, code_note = code_key()
+        remarks = [*found.notes, *filter(None, [code_note])]
+        store = Store(run.store("cells"), digests, code)
+        other = {key for key, place in places.items() if place.name in paper[key].other_features}
+        chosen = set(places) if select_learning_rate else other
+        cells = Cells(datasets, protocols, store, seed, found.absent, chosen, other)
+        shown = picture_folders(places, pictures or {})
+        trained: list[Fit] = []
+        while (planned := plan(cells, wanted)).missing:
+            _train(planned, datasets, store, n_jobs, progress)
+            trained += planned.missing
+        n_trained, n_kept = len(trained), len(planned.used) - len(trained)
+        summary = {
+            **_head(cells, wanted, seed, n_epochs, remarks),
+            **summarise(cells, wanted, shown),
         }
-    )
-    return Reproduction(summary, n_trained, n_kept, seconds, ratio)
+        _write_results(run, summary)
+        ratio = _ratio(trained, store)
+        seconds = time.perf_counter() - start
+        run.finish(
+            {
+                "command": "reproduce",
+                "tables": list(wanted),
+                "data": {key: str(path) for key, path in places.items()},
+                "seed": seed,
+                "trained": n_trained,
+                "kept": n_kept,
+                "seconds": round(seconds, 1),
+                "ratio_to_numpy": None if ratio is None else round(ratio, 1),
+            }
+        )
+        return Reproduction(summary, n_trained, n_kept, seconds, ratio)
 
 
 def _wanted_tables(known: Mapping[str, PaperTable], names: Sequence[str]) -> dict[str, PaperTable]:
@@ -173,24 +173,25 @@ def _train(
 
     finished = len(planned.used) - len(planned.missing)
 
-    def work(fit: Fit) -> Fit:
-        store.put(fit, run_fit(fit, datasets[fit.dataset]))
-        return fit
-
     if progress is not None:
         progress(finished, planned.n_known, "")
     with single_threaded_blas():
-        results = Parallel(
-            resolve_threads(n_jobs), backend="threading", return_as="generator_unordered"
-        )(delayed(work)(fit) for fit in sorted(planned.missing, key=cost))
-        for fit in results:
+        for fit, outcome in run_tasks(
+            _run, sorted(planned.missing, key=cost), shared=(datasets,), n_threads=n_jobs,
+            in_order=False,
+        ):  # fmt: skip
+            store.put(fit, outcome)
             finished += 1
             if progress is not None:
                 progress(finished, planned.n_known, str(fit))
 
 
+def _run(fit: Fit, datasets: Mapping[str, ZeroShotDataset]) -> tuple[Fit, Outcome]:
+    return fit, run_fit(fit, datasets[fit.dataset])
+
+
 def _ratio(fits: Iterable[Fit], store: Store) -> float | None:
-    """Estimated time of plain NumPy divided by ours, for all SGD trainings of the run."""
+    """Estimated time of plain NumPy divided by ours, for the SGD ones of some trainings."""
     costs, ours = [], 0.0
     for fit in fits:
         outcome = store.get(fit)
@@ -217,6 +218,11 @@ def _head(
     for key, data in cells.datasets.items():
         if data.info.get("features"):
             notes.append(f"{key} features: {data.info['features']}.")
+        if key in cells.other_features:
+            notes.append(
+                f"{key} is here with other features than the paper's. Its numbers stand beside the "
+                f"published ones, but are neither judged nor part of a mean difference."
+            )
     if n_epochs is not None:
         notes.append(f"A quick look: {n_epochs} epochs instead of the paper's 150.")
     return {

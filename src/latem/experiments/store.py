@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from latem.core.storage import atomic_path, write_text
+from latem.core.storage import write_array, write_text
 from latem.experiments.fits import Fit, Outcome
 
 
@@ -65,8 +65,7 @@ class Store:
     def put(self, fit: Fit, outcome: Outcome) -> None:
         """Keep an outcome; the result is written last and makes it valid."""
         if outcome.scores is not None:
-            with atomic_path(self._path(fit, ".npy")) as temporary, open(temporary, "wb") as file:
-                np.save(file, outcome.scores)
+            write_array(self._path(fit, ".npy"), outcome.scores)
         write_text(self._path(fit, ".seconds"), f"{outcome.seconds:.6f}\n")
         text = json.dumps(outcome.result, ensure_ascii=False, allow_nan=False)
         write_text(self._path(fit, ".json"), text + "\n")

@@ -49,7 +49,8 @@ def summarise(
         elif table.kind in ("accuracy", "maps"):
             summary["tables"].append(_grid(cells, table))
         elif table.kind == "curve":
-            summary["curves"].append(_curve(cells, table))
+            if not cells.lacking(table.more["dataset"], ()):
+                summary["curves"].append(_curve(cells, table))
         else:
             summary["galleries"] += _galleries(cells, table, pictures)
     for entry in detail_entries(tables):
@@ -72,13 +73,12 @@ def _dataset(key: str, data: Any) -> dict[str, Any]:
 
 
 def _cell(number: Number, paper: float | None) -> dict[str, Any]:
-    if paper is None and number.value is None:
+    status = "skipped" if number.skipped else "ok"
+    if paper is None and number.value is None and not number.skipped:
         status = "none"
-    else:
-        status = "skipped" if number.skipped else "ok"
     return {
         "ours": number.value,
-        "paper": paper,
+        "paper": None if paper is None else float(paper),
         "error": number.error,
         "status": status,
         "note": "" if status == "none" else number.note,
@@ -107,13 +107,14 @@ def _statistics(cells: Cells, table: PaperTable) -> dict[str, Any]:
             [
                 _cell(
                     Number(skipped=True, note=reason) if reason else Number(float(counted[name])),
-                    float(paper[name]),
+                    paper[name],
                 )
                 for name, _ in _COUNTS
             ]
         )
     titles = [[group, name.rsplit("_", 1)[-1]] for name, group in _COUNTS]
-    return _table(table, "dataset", list(published), titles, lines, unit="", digits=0)
+    shown = _table(table, "dataset", list(published), titles, lines, unit="", digits=0)
+    return {**shown, "absent": [key for key in published if key not in cells.datasets]}
 
 
 def _grid(cells: Cells, table: PaperTable) -> dict[str, Any]:
@@ -126,12 +127,18 @@ def _grid(cells: Cells, table: PaperTable) -> dict[str, Any]:
                 line.append(_cell(Number(), None))
                 continue
             number = cells.maps(entry) if table.kind == "maps" else cells.accuracy(entry)
-            line.append(_cell(number, float(column.published[row.name])))
+            line.append(_cell(number, column.published.get(row.name)))
         lines.append(line)
     titles = [[column.dataset, column.name] for column in table.columns]
     unit, digits = ("", 0) if table.kind == "maps" else ("%", 1)
     names = [row.name for row in table.rows]
-    return _table(table, "class embedding", names, titles, lines, unit=unit, digits=digits)
+    shown = _table(table, "class embedding", names, titles, lines, unit=unit, digits=digits)
+    groups = list(dict.fromkeys(column.dataset for column in table.columns))
+    return {
+        **shown,
+        "absent": [key for key in groups if key not in cells.datasets],
+        "apart": [key for key in groups if key in cells.datasets and key in cells.other_features],
+    }
 
 
 def _table(

@@ -20,7 +20,9 @@ _HERE = Path(__file__).parent
 KINDS = ("statistics", "accuracy", "maps", "curve", "gallery")
 STANDARD = "standard"
 FIVE = "five"
-LATE = "late"
+CHOSEN = "chosen"
+MEAN = "mean"
+FUSIONS = ("", "early", CHOSEN, MEAN)
 LATEM, PRUNED = "LatEm", "LatEm, pruned"
 _ORDER = (
     "table1", "table2", "table3", "table4", "table5_left", "table5_right", "figure3", "appendix_a",
@@ -71,11 +73,16 @@ class PaperDataset:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: class embeddings, perhaps several with a way to combine them."""
+    """A row of a table: class embeddings, perhaps several with a way to combine them.
+
+    A row `beside` another one is ours alone: it combines the same members in another way, wherever
+    the paper has a number in that row. Nothing is published for it.
+    """
 
     name: str
     embeddings: tuple[str, ...]
     fusion: str = ""
+    beside: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,8 @@ class Entry:
     dataset, recipe : str
     embeddings : tuple of str
     fusion : str
-        "late" combines the scores of one model per embedding; otherwise one model gets all
+        "chosen" and "mean" combine the scores of one model per embedding: by a weighted sum whose
+        weights are chosen on val classes, or by their mean. Otherwise one model gets all
         embeddings, joined.
     splits : {"standard", "five"}
     n_maps : int or None
@@ -111,6 +119,11 @@ class Entry:
     fusion: str = ""
     splits: str = STANDARD
     n_maps: int | None = None
+
+    @property
+    def combines(self) -> bool:
+        """Whether scores of several models are combined."""
+        return self.fusion in (CHOSEN, MEAN)
 
 
 @dataclass(frozen=True)
@@ -140,9 +153,13 @@ class PaperTable:
 
     def cell(self, row: Row, column: Column) -> Entry | None:
         """Where the number in a cell comes from; None if the paper has no number there."""
-        if row.name not in column.published:
+        if (row.beside or row.name) not in column.published:
             return None
         fusion = column.fusion or row.fusion
+        if row.beside:
+            if fusion == "early":
+                return None
+            fusion = row.fusion
         return Entry(column.dataset, column.recipe, row.embeddings, fusion, self.splits)
 
     def point(self, embedding: str, n_maps: int) -> Entry:
@@ -259,10 +276,13 @@ def _table(content: Mapping[str, Any]) -> PaperTable:
     known = {"id", "title", "caption", "kind", "splits", "row", "column"}
     if content["kind"] not in KINDS:
         raise ValueError(f"{content['id']} is of unknown kind {content['kind']!r}.")
-    rows = tuple(
-        Row(row["name"], row["embeddings"], row.get("fusion", "")) for row in content.get("row", ())
-    )
+    rows = tuple(Row(**row) for row in content.get("row", ()))
     names = {row.name for row in rows}
+    for row in rows:
+        if row.beside and row.beside not in names:
+            raise ValueError(
+                f"{content['id']} has a row {row.name!r} beside {row.beside!r}, which it lacks."
+            )
     columns = []
     for column in content.get("column", ()):
         unknown = set(column.get("published", {})) - names
@@ -279,7 +299,10 @@ def _table(content: Mapping[str, Any]) -> PaperTable:
         columns=tuple(columns),
         more=_read_only({key: value for key, value in content.items() if key not in known}),
     )
-    if any(entry.fusion == LATE and entry.splits != STANDARD for entry in table.entries()):
+    strange = {entry.fusion for entry in table.entries()} - set(FUSIONS)
+    if strange:
+        raise ValueError(f"{table.id} combines embeddings in unknown ways {sorted(strange)}.")
+    if any(entry.combines and entry.splits != STANDARD for entry in table.entries()):
         raise ValueError(
             f"{table.id} combines scores over five splits, but they are kept for the standard one."
         )

@@ -158,6 +158,9 @@ class Value:
     def __gt__(self, other: Any) -> Value:
         return self._with("Greater", other, dtype=bool)
 
+    def __lt__(self, other: Any) -> Value:
+        return self._with("Less", other, dtype=bool)
+
     def __invert__(self) -> Value:
         return self.graph.node("Not", self)
 

@@ -28,6 +28,8 @@ from latem.export.translators import (
     score_in_graph,
     tables_of,
 )
+from latem.export.verdicts import add_verdicts
+from latem.models.answers import VERDICTS
 from latem.models.checks import check_is_model
 from latem.models.fusion import LateFusion
 
@@ -129,7 +131,9 @@ def export_onnx(
     with a default, `class_table` (C, n_dimensions) float32 (of open classes), `seen` (C or 1)
     bool, `seen_penalty` (1) float32. Outputs: `scores` (n, C), as `decision_function` gives them;
     `probabilities` (n, C) and `best` (n), by scores less the penalty on seen classes, as `answer`
-    has them; `best_map` (n, C) of a model with several maps.
+    has them; `best_map` (n, C) of a model with several maps. Of a model that can tell outsiders
+    also `verdict` (n), 0 for named, 1 for doubtful and 2 for none of these, and `strangeness` (n);
+    then `rivals` (n_seen) bool (of open classes) and `false_accept_rate` (1) float32 are inputs.
 
     Examples
     --------
@@ -151,6 +155,8 @@ def export_onnx(
         )
     refuse_unknown(model)
     storage.check_target(path)
+    if Path(path).suffix.lower() != ".onnx":
+        raise ValueError(f"{path} must end in .onnx, by which programs know such files.")
     classes = model.settled(classes)
     encoder = _encoder(model, encoder_options) if pictures else None
     several = isinstance(inner_model(model), LateFusion)
@@ -197,9 +203,12 @@ def _build(
     taken = graph.optional_input("seen_penalty", penalty, [1])
     found = score_in_graph(model, features, [Classes(value, flags) for value in values])
     columns: int | str = "C" if open_classes else len(names)
-    _answer(graph, found.scores, flags, taken, getattr(model, "temperature_", 1.0), columns)
+    temperature = getattr(model, "temperature_", 1.0)
+    plain, first = _answer(graph, found.scores, flags, taken, temperature, columns)
     if found.best_map is not None:
         graph.output("best_map", found.best_map, ["n", columns])
+    own = Classes(values[0], flags)
+    add_verdicts(model, names, features, own, plain, first, open_classes=open_classes)
     if graph.size() > _LARGEST:
         raise ValueError(
             f"The graph would take {graph.size() / 1e9:.1f} GB, and an ONNX file holds less than "
@@ -215,14 +224,15 @@ def _answer(
     penalty: Value,
     temperature: float,
     columns: int | str,
-) -> None:
-    """Outputs of a graph, by plain scores."""
+) -> tuple[Value, Value]:
+    """Outputs of a graph, by plain scores; gives these and the best probabilities, as doubles."""
     graph.output("scores", scores.astype(np.float32), ["n", columns])
-    exact = scores.astype(np.float64)
-    exact = exact - where(seen, penalty.astype(np.float64), 0)
+    plain = scores.astype(np.float64)
+    exact = plain - where(seen, penalty.astype(np.float64), 0)
     sure = softmax(exact / float(temperature))
     graph.output("probabilities", sure.astype(np.float32), ["n", columns])
     graph.output("best", exact.argmax(1), ["n"])
+    return plain, sure.max(-1)
 
 
 def _single(table: Any) -> np.ndarray:
@@ -258,9 +268,17 @@ def _about(model: Any, names: np.ndarray, seen: np.ndarray, tables: list[Any]) -
         "feature_names": None if _feature_names(model) is None else list(_feature_names(model)),
         "encoder": None if model.encoder_ is None else _without_folders(model.encoder_),
         "calibration": known,
+        **_about_verdicts(model),
         "training_digest": model.training_digest_,
         "versions": storage.library_versions() | {"onnx": onnx_module().__version__},
     }
+
+
+def _about_verdicts(model: Any) -> dict[str, Any]:
+    """What the numbers of the output `verdict` mean, and what the entries of `rivals` are."""
+    if not hasattr(model, "acceptance_"):
+        return {}
+    return {"verdicts": list(VERDICTS), "learned": model.classes_.tolist()}
 
 
 def _feature_names(model: Any) -> Any:

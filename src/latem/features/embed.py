@@ -8,7 +8,6 @@ when it is complete.
 from __future__ import annotations
 
 import csv
-import difflib
 import json
 import logging
 import shutil
@@ -21,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from latem.core.messages import first_few
-from latem.core.storage import only_one
+from latem.core.alone import work_folder
+from latem.core.messages import first_few, hint_of
+from latem.core.storage import refuse_existing, writing
 from latem.core.threads import resolve_threads
 from latem.core.version import __version__
 from latem.datasets.dataset import Split, ZeroShotDataset
@@ -38,6 +38,7 @@ from latem.features.pictures import quiet_pillow
 
 _log = logging.getLogger(__name__)
 BATCH_SIZE = 32
+UNDESCRIBED = "no class table describes its class"  # why a picture is left out
 VAL_SHARE = 1 / 3  # of the seen classes; about what the paper's datasets have
 
 
@@ -130,7 +131,12 @@ def embed_pictures(
         If no picture can be read, or if a class has pictures but no description.
     """
     out = Path(out)
-    _refuse_existing(out)
+    work = out.parent / f".{out.name}.embedding"
+    busy = f"Another run is making {out}; wait, or name another folder."
+    if out.exists() and work.exists():  # of a run that was killed when all was done
+        with work_folder(work, busy):
+            pass
+    refuse_existing(out)
     if batch_size < 1 or not 0 <= val_share < 1 or not 0 <= held_out < 1:
         raise ValueError(
             f"batch_size must be at least 1, val_share and held_out from 0 to below 1, but they "
@@ -148,10 +154,8 @@ def embed_pictures(
         threads = {} if n_threads is None else {"n_threads": n_threads}
         encoder = load_encoder(encoder, **threads, **(encoder_options or {}))
 
-    work = out.parent / f".{out.name}.embedding"
-    work.mkdir(parents=True, exist_ok=True)
-    with only_one(work / "lock", f"Another run is making {out}; wait, or name another folder."):
-        _refuse_existing(out)  # such a run may have just ended
+    with writing(out), work_folder(work, busy):
+        refuse_existing(out)  # such a run may have just ended
         run = Chunks(pictures, encoder, work, batch_size, resolve_threads(n_threads))
         with quiet_pillow():
             features, failures = run.features(progress or (lambda done, total: None))
@@ -178,17 +182,11 @@ def embed_pictures(
                 dataset = replace(dataset, splits=splits)
             _publish(dataset, skipped, work, out)
             del dataset
-        del features
-    shutil.rmtree(work, ignore_errors=True)  # some systems remove no file that is open or mapped
+        del features  # some systems remove no file that is mapped
     if not kept:
         first = f"{pictures[0].image}: {failures[0]}"
         raise ValueError(f"{source}: none of {len(pictures)} pictures can be read. {first}.")
     return Embedded(read_folder(out), skipped, run.n_reused, notes)
-
-
-def _refuse_existing(out: Path) -> None:
-    if out.exists():
-        raise FileExistsError(f"{out} exists already; name a new folder.")
 
 
 def _with_classes(
@@ -212,19 +210,14 @@ def _with_classes(
             lacking[key] = missing
     if lacking and not skip_unknown:
         key, missing = next(iter(lacking.items()))
-        near = difflib.get_close_matches(missing[0], map(str, tables[key].names.tolist()), 1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        hint = hint_of(missing, tables[key].names.tolist())
         raise ValueError(
             f"Class table {key!r} has no rows for {first_few(missing)}{hint}, which have "
             f"pictures. Add rows, rename the folders to match the table, or leave these classes "
             f"out (--skip-unknown, in Python skip_unknown=True)."
         )
     unknown = {label for missing in lacking.values() for label in missing}
-    skipped += [
-        Skipped(p.image, p.label, "no class table describes its class")
-        for p in known
-        if p.label in unknown
-    ]
+    skipped += [Skipped(p.image, p.label, UNDESCRIBED) for p in known if p.label in unknown]
     known = [picture for picture in known if picture.label not in unknown]
     if not known:
         raise ValueError(
@@ -249,11 +242,10 @@ def _check_unseen(
     named = [spellings.get(unicodedata.normalize("NFC", c), c) for c in dict.fromkeys(unseen)]
     odd = [c for c in named if c not in known]
     if odd:
-        near = difflib.get_close_matches(odd[0], known, 1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise ValueError(
             f"Named as unseen, but neither among the pictures nor in a class table: "
-            f"{first_few(odd)}{hint}. Correct the names or take them off the list."
+            f"{first_few(odd)}{hint_of(odd, sorted(known))}. Correct the names or take them off "
+            f"the list."
         )
     with_pictures = [c for c in named if c in labels]
     if with_pictures and len(with_pictures) == len(labels):

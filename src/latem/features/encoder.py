@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from latem.core.paths import no_file
 from latem.features.pictures import pillow, read_picture, to_rgb
 
 if TYPE_CHECKING:
@@ -219,8 +221,8 @@ class Encoder(ABC):
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a weight file, as "sha256:…"."""
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no weight file {str(path)!r}.")
+    if not os.path.isfile(path):  # False also for what cannot be a name of a file
+        raise no_file(path, "weight file")
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(1 << 20):

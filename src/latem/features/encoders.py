@@ -5,7 +5,6 @@ One small interface over several libraries, none of which is imported before it 
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import json
 import logging
@@ -13,6 +12,7 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
+from latem.core.messages import near_name
 from latem.datasets.dataset import read_encoder
 from latem.features.encoder import Encoder
 
@@ -84,8 +84,7 @@ def load_encoder(name_or_spec: str | PathLike[str] | Mapping[str, Any], **option
         name = "onnx"
     family, _, model = name.partition(":")
     if family not in _FAMILIES or bool(model) != (family in ("timm", "open_clip")):
-        near = difflib.get_close_matches(name, _FORMS, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = near_name(name, _FORMS)
         raise ValueError(f"There is no encoder {name!r}; there are {', '.join(_FORMS)}.{hint}")
     module, function, allowed = _FAMILIES[family]
     for key in options:

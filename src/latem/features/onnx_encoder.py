@@ -104,8 +104,10 @@ class OnnxEncoder(Encoder):
         output: str | None = None,
         n_threads: int | None = None,
     ):
-        if weights is None:
-            raise ValueError("Encoder 'onnx' needs weights, the path of an ONNX file.")
+        if not isinstance(weights, str | PathLike):
+            raise ValueError(
+                f"Encoder 'onnx' needs weights, the path of an ONNX file, not {weights!r:.40}."
+            )
         self.path = Path(weights)
         self.digest = file_digest(self.path)
         self.n_threads = n_threads

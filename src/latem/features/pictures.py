@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from latem.core.memory import in_bytes
+from latem.core.memory import LARGEST_UNPACKED, in_bytes
 from latem.datasets.picture_files import PictureError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _TURNS = {
 }
 MAX_PIXELS = 178_956_970  # Pillow's own limit
 MAX_BYTES = 10**9  # of memory that reading a picture may take, as far as can be told before
+MAX_RATIO = 10_000  # bytes of memory for a byte of the file: a scanned page needs some thousands
 HUGE = 50_000_000  # pixels above which a picture may be reduced
 STRIP = 1 << 20  # pixels that are converted at once
 _WIDTHS = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16L": 2, "I;16B": 2, "I;16N": 2}  # bytes; else 4
@@ -49,7 +50,8 @@ def read_picture(
 
     EXIF's rotation is applied; transparent parts become white; of an animation the first frame
     is taken; 16-bit grey is scaled to 8 bits. A picture of more than 178,956,970 pixels, or one
-    that would take more than 1 GB of memory, is refused before it is decoded.
+    that would take more than 1 GB of memory, or more than 64 MB and 10,000 times its file, is
+    refused before it is decoded.
 
     Parameters
     ----------
@@ -88,24 +90,38 @@ def _decode(file: IO[bytes], place: str, at_least: int | None) -> Image.Image:
     import PIL
 
     try:
+        n_packed = _size(file)
         with from_pillow.open(file, formats=_formats(from_pillow)) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise from_pillow.DecompressionBombError(f"{image.width} × {image.height} pixels")
             n_whole = image.width * image.height
             if at_least is not None:
                 image.draft("RGB", (at_least, at_least))
+            limit = min(MAX_BYTES, max(LARGEST_UNPACKED, MAX_RATIO * n_packed))
             n_bytes = _cost(image, n_whole, at_least)
-            if n_bytes > MAX_BYTES:
+            if n_bytes <= limit:
+                image.load()  # before EXIF is looked at: of a PNG that would decode it, too
+                n_bytes += _cost_of_turning(image, at_least)
+            if n_bytes > limit:
                 raise from_pillow.DecompressionBombError(f"they take {in_bytes(n_bytes)} of memory")
-            image.load()
             return to_rgb(image, at_least)
     except PIL.UnidentifiedImageError:
         reason = "it is not a picture of a known format"
+        if os.path.splitext(place)[1].lower() in (".heic", ".heif"):
+            reason += "; HEIC must be converted, to JPEG for instance"
     except (from_pillow.DecompressionBombError, from_pillow.DecompressionBombWarning) as error:
         reason = f"it has too many pixels (a decompression bomb?): {error}"
     except Exception as error:  # decoders raise many kinds for damaged files
         reason = f"it is damaged: {error or type(error).__name__}"
     raise PictureError(place, reason)
+
+
+def _size(file: IO[bytes]) -> int:
+    """Bytes of an open file from where it stands."""
+    place = file.tell()
+    end = file.seek(0, os.SEEK_END)
+    file.seek(place)
+    return end - place
 
 
 def _cost(image: Image.Image, n_whole: int, at_least: int | None) -> int:
@@ -123,10 +139,19 @@ def _cost(image: Image.Image, n_whole: int, at_least: int | None) -> int:
     n_bytes = n_pixels * (_WIDTHS.get(image.mode, 4) + _DECODERS.get(image.format or "", 0))
     if image.info.get("progressive"):
         n_bytes += _PROGRESSIVE * n_whole
-    made = 4 * n_pixels // factor**2
     if image.mode != "RGB" or image.has_transparency_data or factor > 1:
-        n_bytes += made
-    return n_bytes + (made if _turned(image) is not None else 0)
+        n_bytes += _cost_of_result(image, at_least)
+    return n_bytes
+
+
+def _cost_of_turning(image: Image.Image, at_least: int | None) -> int:
+    """Bytes that it takes to turn a decoded picture, if it has to be turned."""
+    return 0 if _turned(image) is None else _cost_of_result(image, at_least)
+
+
+def _cost_of_result(image: Image.Image, at_least: int | None) -> int:
+    """Bytes of the picture that is made in the end."""
+    return 4 * image.width * image.height // _factor(image.size, at_least) ** 2
 
 
 def too_large(content: bytes, pixels: int) -> str:

@@ -55,6 +55,9 @@ class Explanation:
         Whether the other class was asked for with `against`, instead of the runner-up.
     family_of : dict of column name to family name
         Which dimensions belong together; empty if none do.
+    less : frozenset of str
+        Dimensions of which the image speaks for less, not more: what they add to the lead goes to
+        the class that has less of them. They are told as "less red", or "unlike" a seen class.
     """
 
     named: Any
@@ -67,6 +70,7 @@ class Explanation:
     contributions: pd.Series = field(repr=False)
     chosen: bool = False
     family_of: Mapping[str, str] = field(default_factory=dict, repr=False)
+    less: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
     def lead(self) -> float:
@@ -86,7 +90,7 @@ class Explanation:
 
         A dimension that belongs to no others is a family of its own.
         """
-        return gather(self.contributions, self.family_of)
+        return gather(self.contributions, self.family_of, self.less)
 
     def top_families(self, n: int = 10) -> list[Family]:
         """The n families of largest size, of either sign, largest first; n at least 1."""
@@ -110,9 +114,11 @@ class Explanation:
         -------
         dict
             `named`, `runner_up`, `chosen`, `score`, `runner_up_score`, `lead`, `map`,
-            `runner_up_map`, `map_lead`; `families`, a list of dicts with `name`, `contribution`,
-            `members` (each `name` and `contribution`) and `rest`; and `rest` of the families. A
-            `rest` has the number `n` of what is left out, and its `contribution`.
+            `runner_up_map`, `map_lead`; `families`, a list of dicts with `name`, `words`,
+            `contribution`, `members` (each `name`, `words` and `contribution`) and `rest`; and
+            `rest` of the families. `words` is the name, with "less" or "unlike" where that is
+            what the image speaks for. A `rest` has the number `n` of what is left out, and its
+            `contribution`.
         """
         shown = self.top_families(n)
         return {
@@ -145,10 +151,10 @@ class Explanation:
         shown = self.top_families(n)
         n_left = len(self.families) - len(shown)
         left = self._the_other(n_left)
-        width = max(len(name) for name in [*(family.name for family in shown), left])
+        width = max(len(name) for name in [*(family.title for family in shown), left])
         for family in shown:
             added = f"{family.contribution:+.3g}"
-            lines.append(f"  {family.name:<{width}}  {added:<10}  {_members(family)}".rstrip())
+            lines.append(f"  {family.title:<{width}}  {added:<10}  {_members(family)}".rstrip())
         if n_left:
             rest = self._left(family.contribution for family in shown)
             lines.append(f"  {left:<{width}}  {rest:+.3g}")
@@ -159,7 +165,8 @@ class Explanation:
         return math.fsum([*self.contributions, *(-value for value in shown)])
 
     def _the_other(self, n: int) -> str:
-        return f"the other {n}{' families' if self.family_of else ''}" if n else ""
+        of_traits = any(family != LIKENESS for family in self.family_of.values())
+        return f"the other {n}{' families' if of_traits else ''}" if n else ""
 
     def plot(self, path: str | PathLike[str], n: int = 15) -> None:
         """Draw the n largest families, or dimensions, as bars, as a picture of the path's type."""
@@ -173,11 +180,11 @@ class Explanation:
         shown = self.top_families(n)
         bars: list[tuple[str, float, str]] = []  # label, value, colour
         for family in shown:
-            bars.append((plot_label(family.name), family.contribution, _colour(family)))
+            bars.append((plot_label(family.title), family.contribution, _colour(family)))
             if len(family.members) > 1:
                 strongest = family.strongest(_N_PLOTTED)
                 bars += [
-                    (f"· {plot_label(family.short(str(name)))}", float(value), _PALE)
+                    (f"· {plot_label(family.told(str(name)))}", float(value), _PALE)
                     for name, value in strongest.items()
                 ]
         n_left = len(self.families) - len(shown)
@@ -206,7 +213,7 @@ def _members(family: Family) -> str:
     if len(family.members) == 1 and family.name in family.members.index:
         return ""
     shown = family.strongest(_N_MEMBERS)
-    parts = [f"{family.short(str(name))} {value:+.3g}" for name, value in shown.items()]
+    parts = [f"{family.told(str(name))} {value:+.3g}" for name, value in shown.items()]
     return ", ".join(parts) + (", …" if len(shown) < len(family.members) else "")
 
 
@@ -302,6 +309,7 @@ def _compare(found: ScoreTerms, names: np.ndarray, best: int, other: int) -> Exp
     terms, other_terms = found.terms[best], found.terms[other]
     pd = needed("pandas", "Explanations")
     contributions = pd.Series(terms - other_terms, index=found.columns, dtype=np.float64)
+    fewer = (found.slopes[[best, other]] < 0).all(axis=0)
     by_map = found.by_map if found.by_map is not None else np.zeros((1, len(names)))
     ranked = np.sort(by_map[:, best])[::-1]
     return Explanation(
@@ -313,6 +321,7 @@ def _compare(found: ScoreTerms, names: np.ndarray, best: int, other: int) -> Exp
         runner_up_map=int(by_map[:, other].argmax()),
         map_lead=float(ranked[0] - ranked[1]) if len(ranked) > 1 else None,
         contributions=contributions.sort_values(ascending=False, kind="stable"),
+        less=frozenset(np.array(found.columns)[fewer].tolist()),
     )
 
 

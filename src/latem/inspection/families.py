@@ -36,11 +36,14 @@ class Family:
         The sum of what its members add.
     members : Series
         What each member adds, by name of the column, largest first.
+    less : frozenset of str
+        Members of which the image speaks for less, not more.
     """
 
     name: str
     contribution: float
     members: pd.Series = field(repr=False)
+    less: frozenset[str] = field(default=frozenset(), repr=False)
 
     def strongest(self, n: int) -> pd.Series:
         """The n members of largest size, of either sign, largest size first; n at least 1."""
@@ -53,21 +56,52 @@ class Family:
         """Name of a member without the family's."""
         return member.removeprefix(f"{self.name}{MARK}") or member
 
+    def told(self, member: str) -> str:
+        """A member in words, without the family's name: "red", "less red", "unlike crow"."""
+        return in_words(self.short(member), member in self.less)
+
+    @property
+    def title(self) -> str:
+        """The name; of a trait that stands alone in words, as `told` has it."""
+        alone = len(self.members) == 1 and self.name in self.members.index
+        return in_words(self.name, alone and self.name in self.less)
+
     def to_dict(self, n: int) -> dict[str, Any]:
         """As plain data, with the n strongest members and the sum of the others."""
         shown = self.strongest(n)
         left = self.members.drop(shown.index)
         return {
             "name": self.name,
+            "words": self.title,
             "contribution": self.contribution,
             "members": [
-                {"name": str(name), "contribution": float(value)} for name, value in shown.items()
+                {
+                    "name": str(name),
+                    "words": self.told(str(name)),
+                    "contribution": float(value),
+                }
+                for name, value in shown.items()
             ],
             "rest": {"n": len(left), "contribution": math.fsum(left)},
         }
 
 
-def gather(contributions: pd.Series, family_of: Mapping[str, str]) -> list[Family]:
+def in_words(name: str, less: bool) -> str:
+    """A trait, or likeness to a seen class, or that an image speaks for less of it.
+
+    >>> in_words("red", False), in_words("red", True), in_words("like crow", True)
+    ('red', 'less red', 'unlike crow')
+    """
+    if not less:
+        return name
+    return f"un{name}" if name.startswith("like ") else f"less {name}"
+
+
+def gather(
+    contributions: pd.Series,
+    family_of: Mapping[str, str],
+    less: frozenset[str] = frozenset(),
+) -> list[Family]:
     """Families of some contributions, largest first.
 
     Parameters
@@ -76,6 +110,8 @@ def gather(contributions: pd.Series, family_of: Mapping[str, str]) -> list[Famil
         By name of the column.
     family_of : mapping of column name to family name
         Columns that it does not name are families of their own.
+    less : frozenset of str
+        Columns of which the image speaks for less, not more.
     """
     ordered = contributions.sort_values(ascending=False, kind="stable")
     values = ordered.tolist()
@@ -83,7 +119,7 @@ def gather(contributions: pd.Series, family_of: Mapping[str, str]) -> list[Famil
     for place, column in enumerate(ordered.index):
         places.setdefault(family_of.get(column, column), []).append(place)
     families = [
-        Family(name, math.fsum(values[place] for place in members), ordered.iloc[members])
+        Family(name, math.fsum(values[place] for place in members), ordered.iloc[members], less)
         for name, members in places.items()
     ]
     return sorted(families, key=lambda family: -family.contribution)
@@ -131,7 +167,7 @@ def family_of_columns(table: ClassEmbeddings, groups: Any = None) -> dict[str, s
 def _as_mapping(groups: Any) -> dict[str, str]:
     """Column → family, without columns that have none."""
     if isinstance(groups, str | PathLike):
-        groups = read_raw(Path(groups))
+        groups = read_raw(Path(groups), "table of groups")
     if is_frame(groups):
         if groups.shape[1] != 1:
             raise ValueError(

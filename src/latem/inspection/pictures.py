@@ -93,6 +93,31 @@ def pictures_folder(
     return source.parent if source.suffix.lower() == ".csv" else source
 
 
+def page_notes(
+    folder: str | PathLike[str],
+    dataset: ZeroShotDataset,
+    rows: np.ndarray,
+    pictures: Path,
+    given: Path | None,
+) -> list[str]:
+    """What to say beside a page about the pictures that it shows, or does not show.
+
+    Parameters
+    ----------
+    folder : path
+        The dataset folder.
+    dataset : ZeroShotDataset
+    rows : ndarray of int
+        Images that the page is about.
+    pictures : Path
+        What `pictures_folder` said.
+    given : path or None
+        The folder that the user named.
+    """
+    notes = source_note(folder, pictures, given), Pictures(dataset, pictures).note(rows)
+    return [note for note in notes if note]
+
+
 def source_note(folder: str | PathLike[str], pictures: Path, given: Path | None) -> str:
     """What to say if it was the dataset that named a folder of pictures outside itself.
 

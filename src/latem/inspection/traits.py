@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from latem.core.arrays import unit_rows
-from latem.core.messages import first_few
+from latem.core.messages import first_few, hint_of
 from latem.core.slim import needed
 from latem.inspection.speakers import (
     bilinear_maps,
@@ -169,8 +169,10 @@ def is_numbered(columns: Sequence[str] | None) -> bool:
 
 def check_traits(model: Any, traits: list[str]) -> None:
     """Refuse traits that the model's class table does not have."""
+    bilinear_maps(by_maps(model, "trait_scores"))  # which refuses models without any
+    named = has_trait_names(model)
     table = inner_model(model, "trait_scores").class_table_
-    if not has_trait_names(model):
+    if not named:
         raise ValueError(
             f"The class table {table.name!r} has no names of traits, only numbered columns; show "
             f"classes or maps, or use a table whose columns are traits."
@@ -178,6 +180,6 @@ def check_traits(model: Any, traits: list[str]) -> None:
     odd = [name for name in traits if name not in table.columns]
     if odd:
         raise ValueError(
-            f"There is no trait {first_few(odd)}; the class table has "
+            f"There is no trait {first_few(odd)}{hint_of(odd, table.columns)}; the class table has "
             f"{first_few(list(table.columns))}."
         )

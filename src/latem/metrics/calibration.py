@@ -167,6 +167,45 @@ def probabilities_of(scores: Any, temperature: float = 1.0) -> np.ndarray:
     return softmax(np.asarray(scores, np.float64) / temperature, axis=1)
 
 
+class LogSum:
+    """log Σ exp of rows whose columns come in parts; of a single part, what `softmax` computes.
+
+    >>> total = LogSum()
+    >>> total.add(np.log([[1.0, 2.0]]))
+    >>> total.add(np.log([[5.0]]))
+    >>> np.exp(total.value()).round(2), total.shares(np.log([[2.0]])).round(2)
+    (array([8.]), array([[0.25]]))
+    """
+
+    def __init__(self) -> None:
+        self._top: np.ndarray | None = None
+        self._total: np.ndarray = np.zeros(())
+
+    def add(self, values: np.ndarray) -> None:
+        """Further columns, of shape (n_rows, n_columns) and float64; they are changed in place."""
+        top = values.max(axis=1, keepdims=True)
+        if self._top is not None:
+            top = np.maximum(top, self._top)
+        finite = np.where(np.isfinite(top), top, 0.0)
+        values -= finite
+        np.exp(values, out=values)
+        total = values.sum(axis=1, keepdims=True)
+        if self._top is not None:
+            total += self._total * np.exp(self._top - finite)
+        self._top, self._total = finite, total
+
+    def value(self) -> np.ndarray:
+        """log Σ exp of each row, of shape (n_rows,)."""
+        assert self._top is not None
+        with np.errstate(divide="ignore"):
+            return (self._top + np.log(self._total))[:, 0]
+
+    def shares(self, values: np.ndarray) -> np.ndarray:
+        """exp of some values of each row, as shares of the sum."""
+        assert self._top is not None
+        return np.exp(values - self._top) / self._total
+
+
 def class_codes(y: Any, classes: Any) -> np.ndarray:
     """Columns of the true classes.
 

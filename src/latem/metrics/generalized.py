@@ -118,6 +118,8 @@ def harmonic_mean(seen: Any, unseen: Any) -> Any:
     0.375
     """
     seen, unseen = np.asarray(seen, np.float64), np.asarray(unseen, np.float64)
+    if not ((seen >= 0).all() and (unseen >= 0).all()):
+        raise ValueError(f"Accuracies are not negative, but are {seen} and {unseen}.")
     both = np.asarray(seen + unseen)
     mean = np.divide(2 * seen * unseen, both, out=np.zeros(both.shape), where=both > 0)
     return mean if mean.ndim else float(mean)

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from latem.core.arrays import unit_rows
+from latem.metrics.calibration import LogSum
 
 __all__ = ["RATES", "Kinship", "Outsiders", "membership", "rival_energy"]
 
@@ -63,17 +64,16 @@ def rival_energy(scores: Any, temperature: float) -> np.ndarray:
 
 
 def _log_sum_exp(values: np.ndarray) -> np.ndarray:
-    """log Σ exp of each row.
+    """log Σ exp of each row; the values are used up.
 
     SciPy's takes many times as long for a few rows, as an answer about one image needs it.
 
     >>> _log_sum_exp(np.array([[0.0, 0.0], [1e4, -np.inf], [-np.inf, -np.inf]]))
     array([6.93147181e-01, 1.00000000e+04,           -inf])
     """
-    top = values.max(axis=1)
-    top = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        return top + np.log(np.exp(values - top[:, None]).sum(axis=1))
+    total = LogSum()
+    total.add(values)
+    return total.value()
 
 
 def _blocks(n: int) -> list[slice]:

@@ -16,13 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from latem.core.storage import FileFormatError
 from latem.core.threads import single_threaded_blas
-from latem.metrics.calibration import check_rate
-from latem.metrics.open_set import RATES, Kinship, Outsiders, membership, rival_energy
+from latem.metrics.calibration import LogSum, check_rate
+from latem.metrics.open_set import RATES, Kinship, Outsiders, rival_energy
+from latem.models.scoring import Keep, Parts
 
 _ARRAYS = ("centre", "means")
 _NUMBERS = ("false_accept_rate", "temperature", "seen_penalty", "slope", "offset")
 _TABLES = ("rivalled", "alone")
-_FEW_RIVALS = 0.5  # of the seen classes; with fewer, candidates stand alone
+FEW_RIVALS = 0.5  # of the seen classes; with fewer, candidates stand alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +171,15 @@ class AcceptanceMixin(metaclass=ABCMeta):
         """Scores with a column for every candidate."""
 
     @abstractmethod
+    def each_scored(
+        self,
+        X: Any,
+        classes: Any,
+        keep: Keep,
+    ) -> None:
+        """Call `keep(rows, parts)` for blocks of images, with scores in parts of the classes."""
+
+    @abstractmethod
     def candidate_names(self, classes: Any = None) -> np.ndarray:
         """Names of the candidates, in the order of the columns of scores."""
 
@@ -206,16 +216,45 @@ class AcceptanceMixin(metaclass=ABCMeta):
         self, X: Any, classes: Any, scores: np.ndarray, beside: Beside | None = None
     ) -> np.ndarray:
         """The same where the candidates' scores are known already, and perhaps `beside` as well."""
-        known = self.acceptance_
         beside = self.beside(classes) if beside is None else beside
-        rivals = None
-        if beside.rivals:
-            rivals = self.class_scores(X, beside.rivals) - known.seen_penalty
-        value = membership(scores - known.seen_penalty * beside.seen, rivals, known.temperature)
-        found = beside.outsiders.rates(value, scores.shape[1])
+        inside = LogSum()
+        inside.add(self.energies(scores, beside.seen))
+        rivals = self.energies_of_rivals(X, beside)
+        ahead = inside.value() if rivals is None else inside.value() - rivals
+        return self.strangeness_at(ahead, X, beside, scores.shape[1])
+
+    def energies(self, scores: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """Scores of candidates in units of the temperature, float64; `seen` says which are seen."""
+        known = self.acceptance_
+        found = np.asarray(scores - known.seen_penalty * seen, np.float64)
+        found /= known.temperature
+        return found
+
+    def energies_of_rivals(self, X: Any, beside: Beside) -> np.ndarray | None:
+        """Energy of what images are compared with, of shape (n_samples,); None without rivals."""
+        if not beside.rivals:
+            return None
+        known, found = self.acceptance_, np.empty(len(X))
+
+        def keep(rows: slice, parts: Parts) -> None:
+            total = LogSum()
+            for _, scores in parts:
+                less = np.asarray(scores - known.seen_penalty, np.float64)
+                total.add(less / known.temperature)
+            found[rows] = total.value() - np.log(len(beside.rivals))
+
+        self.each_scored(X, beside.rivals, keep)
+        return found
+
+    def strangeness_at(
+        self, ahead: np.ndarray, X: Any, beside: Beside, n_candidates: int
+    ) -> np.ndarray:
+        """Strangeness of images by how far candidates are ahead, see `membership`."""
+        kinship = self.acceptance_.kinship
+        found = beside.outsiders.rates(ahead, n_candidates)
         with single_threaded_blas():
-            kin = known.kinship(np.asarray(X))
-        found[kin < known.kinship.threshold] = 1.0
+            kin = kinship(np.asarray(X))
+        found[kin < kinship.threshold] = 1.0
         return found
 
     def beside(self, classes: Any = None) -> Beside:
@@ -224,7 +263,7 @@ class AcceptanceMixin(metaclass=ABCMeta):
         names = self.candidate_names(classes)
         others = self.classes_[~np.isin(self.classes_, names)]
         seen = np.isin(names, self.classes_)
-        if len(others) > _FEW_RIVALS * len(self.classes_):
+        if len(others) > FEW_RIVALS * len(self.classes_):
             return Beside(known.rivalled, others.tolist(), seen)
         return Beside(known.alone, [], seen)
 

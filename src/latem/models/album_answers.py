@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
-from latem.core.messages import first_few
+from latem.core.messages import first_few, hint_of
 from latem.core.slim import is_frame, needed
 from latem.models.album import fit_album, model_log_probabilities
 from latem.models.answering import Asked
@@ -119,7 +119,7 @@ class AlbumAnswers(Answers):
         )
 
     def __repr__(self) -> str:
-        return f"Album (transductive: answers depend on each other), {super().__repr__()}"
+        return f"Album (transductive: answers depend on each other). {super().__repr__()}"
 
 
 class CorrectedAnswers(Answers):
@@ -293,9 +293,16 @@ def corrected_answers(
 
 
 def checked_labels(
-    labels: Mapping[int, Any] | None, n_samples: int, names: np.ndarray, owner: str
+    labels: Mapping[int, Any] | None,
+    n_samples: int,
+    names: np.ndarray,
+    owner: str,
+    pictures: Sequence[Any] | None = None,
 ) -> dict[int, int]:
-    """Class numbers by row number; raises for labels that fit no picture or no candidate."""
+    """Class numbers by row number; raises for labels that fit no picture or no candidate.
+
+    `pictures` are what the rows are known by, if that is no number.
+    """
     if labels is None:
         return {}
     if not isinstance(labels, Mapping):
@@ -315,9 +322,11 @@ def checked_labels(
             )
         plain = name.item() if isinstance(name, np.generic) else name
         if plain not in places:
+            what = f"row {row}" if pictures is None else str(pictures[row])
             raise ValueError(
-                f"{owner} got the label {plain!r} for row {row}, which is none of the candidates "
-                f"{first_few(list(places))}; name it among the classes, or drop the label."
+                f"{owner} got the label {plain!r} for {what}, which is none of the candidates "
+                f"{first_few(list(places))}{hint_of([plain], places)}; name it among the classes "
+                f"(classes=, on the command line --classes), or drop the label."
             )
         found[int(row)] = places[plain]
     return found

@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import os
 from abc import ABCMeta
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from latem.core.threads import resolve_threads, single_threaded_blas
-from latem.metrics.calibration import probabilities_of
+from latem.core.threads import resolve_threads
+from latem.metrics.calibration import LogSum
+from latem.models.answer_columns import AnswerColumns
 from latem.models.answers import VERDICTS, Answer, Answers
 from latem.models.probabilities import ProbabilityMixin
-from latem.models.scoring import best_k
+from latem.models.scoring import BestSoFar, Parts
 
 BATCH = 32  # pictures that are encoded together
-_EVEN = 0.5  # probability below which a name is doubtful
-_USUAL = 0.92  # of the pictures of candidates are not called none of these
+EVEN = 0.5  # probability below which a name is doubtful
+USUAL = 0.92  # of the pictures of candidates are not called none of these
 _AHEAD = 2 * BATCH  # pictures that are decoded in advance
 
 
@@ -148,7 +149,7 @@ class Asked:
                 raise ValueError(
                     f"false_accept_rate must be a share from 0 to 1, not {false_accept_rate!r}."
                 )
-            self.limit = max(self.rate, model.usual_strangeness(self.classes, _USUAL))
+            self.limit = max(self.rate, model.usual_strangeness(self.classes, USUAL))
             self._beside = model.beside(self.classes)
         elif false_accept_rate is not None and false_accept_rate != 1:
             raise ValueError(
@@ -157,33 +158,47 @@ class Asked:
                 f"latem.calibrate_answers."
             )
 
-    def answers(self, X: Any, pictures: list[str]) -> list[Answer]:
+    def answers(self, X: Any, pictures: Sequence[str]) -> list[Answer]:
         """Answers about images, known by these texts."""
-        with single_threaded_blas():  # once, not for every part
-            return self._answers(X, pictures)
+        return self.columns(X).answers(pictures)
 
-    def _answers(self, X: Any, pictures: list[str]) -> list[Answer]:
-        model = self.model
-        plain = model.class_scores(X, self.classes)
-        scores = plain - self.penalty * self.seen if self.penalty else plain
-        best = best_k(scores, self.top)
-        columns: list[list[Any]] = [
-            self.names[best].tolist(),
-            np.take_along_axis(scores, best, axis=1).astype(np.float64).tolist(),
-        ]
-        sure: list[Any] = [None] * len(pictures)
-        strange, verdicts = list(sure), list(sure)
-        first: np.ndarray | None = None
-        if hasattr(model, "temperature_"):
-            found = np.take_along_axis(probabilities_of(scores, model.temperature_), best, axis=1)
-            sure, first = found.tolist(), found[:, 0]
-        strangeness = self.strangeness(X, plain)
-        if strangeness is not None:
-            strange, verdicts = strangeness.tolist(), self.verdicts(strangeness, first)
-        return [
-            Answer(*parts)
-            for parts in zip(pictures, *columns, sure, verdicts, strange, strict=True)
-        ]
+    def columns(self, X: Any) -> AnswerColumns:
+        """The same as arrays; memory is bounded beside them, however many classes there are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        """
+        model, n, features = self.model, len(X), np.asarray(X)
+        temperature = getattr(model, "temperature_", None)
+        places, scores = np.empty((n, self.top), np.intp), np.empty((n, self.top))
+        sure = None if temperature is None else np.empty((n, self.top))
+        strange = None if self.rate is None else np.empty(n)
+        rivals = None if strange is None else model.energies_of_rivals(X, self._beside)
+
+        def keep(rows: slice, parts: Parts) -> None:
+            best, total, inside = BestSoFar(self.top), LogSum(), LogSum()
+            for columns, plain in parts:
+                some = plain - self.penalty * self.seen[columns] if self.penalty else plain
+                best.add(columns.start, some)
+                if temperature is not None:
+                    total.add(some.astype(np.float64) / temperature)
+                if strange is not None:
+                    inside.add(model.energies(plain, self._beside.seen[columns]))
+            places[rows], scores[rows] = best.places, best.scores
+            if sure is not None and temperature is not None:
+                sure[rows] = total.shares(best.scores.astype(np.float64) / temperature)
+            if strange is not None:
+                ahead = inside.value() if rivals is None else inside.value() - rivals[rows]
+                strange[rows] = model.strangeness_at(
+                    ahead, features[rows], self._beside, len(self.names)
+                )
+
+        model.each_scored(X, self.classes, keep)
+        verdicts = None
+        if strange is not None:
+            verdicts = self._verdict_numbers(strange, None if sure is None else sure[:, 0])
+        return AnswerColumns(self.names, places, scores, sure, strange, verdicts)
 
     def strangeness(self, X: Any, scores: np.ndarray) -> np.ndarray | None:
         """How strange images are, by the model's scores before any penalty; None if unknown."""
@@ -200,11 +215,13 @@ class Asked:
         first : ndarray of shape (n_samples,) or None
             Probabilities of their first names, if there are any.
         """
+        return [VERDICTS[i] for i in self._verdict_numbers(strangeness, first)]
+
+    def _verdict_numbers(self, strangeness: np.ndarray, first: np.ndarray | None) -> np.ndarray:
         assert self.rate is not None
-        unsure = np.zeros(len(strangeness), bool) if first is None else first < _EVEN
+        unsure = np.zeros(len(strangeness), bool) if first is None else first < EVEN
         doubtful = (strangeness > self.rate) | (unsure & (self.rate < 1))
-        which = np.where(strangeness > self.limit, 2, doubtful.astype(int))
-        return [VERDICTS[i] for i in which]
+        return np.where(strangeness > self.limit, 2, doubtful.astype(int))
 
     def batches(
         self,

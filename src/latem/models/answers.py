@@ -148,7 +148,8 @@ class Answers(Sequence[Answer]):
     def __repr__(self) -> str:
         shown = "\n".join(f"  {answer}" for answer in self._answers[:10])
         more = f"\n  … and {len(self) - 10} more" if len(self) > 10 else ""
-        return f"Answers for {len(self)} pictures\n{shown}{more}"
+        n = "1 picture" if len(self) == 1 else f"{len(self)} pictures"
+        return f"Answers for {n}\n{shown}{more}"
 
     @property
     def names(self) -> np.ndarray:

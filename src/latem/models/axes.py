@@ -41,6 +41,24 @@ class PrincipalAxes:
         else:
             self.Z, self.Q = centred @ vectors, vectors
 
+    @classmethod
+    def of_scatter(cls, total: np.ndarray, mean: np.ndarray, n: int) -> PrincipalAxes:
+        """Principal axes without Z, of features that are known by their sums.
+
+        Parameters
+        ----------
+        total : ndarray of shape (n_features, n_features)
+            Σ (x - mean)(x - mean)ᵀ.
+        mean : ndarray of shape (n_features,)
+        n : int
+            How many they are.
+        """
+        axes = cls.__new__(cls)
+        values, vectors = np.linalg.eigh(total)
+        kept = values > values.max(initial=0) * max(n, len(mean)) * np.finfo(np.float64).eps
+        axes.mean, axes.eigenvalues, axes.Q = mean, values[kept], vectors[:, kept]
+        return axes
+
     def back(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients and intercepts for the features as they were given.
 

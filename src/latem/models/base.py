@@ -18,19 +18,24 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from latem.core import storage
-from latem.core.slim import is_index, is_series
+from latem.core.slim import is_frame, is_index, is_series
 from latem.metrics import mean_class_accuracy
 from latem.models import model_rows
 from latem.models.album_answers import AlbumMixin
 from latem.models.answering import AnsweringMixin
+from latem.models.bad_rows import shifted
 from latem.models.frames import FrameMixin
+from latem.models.lazy import on_blocks
 from latem.models.measured import Measured
+from latem.models.retrieval import RetrievalMixin
+from latem.models.scoring import Keep, row_blocks
 from latem.models.training_record import TrainingRecord
 
 
 class ZeroShotClassifier(
     AlbumMixin,
     AnsweringMixin,
+    RetrievalMixin,
     FrameMixin,
     TrainingRecord,
     ClassifierMixin,
@@ -114,7 +119,7 @@ class ZeroShotClassifier(
     def encoder_(self, spec: Mapping[str, Any] | None) -> None:
         self._encoder = None if spec is None else dict(spec)
 
-    def _note_encoder(self, X: Any, width: int) -> None:
+    def note_encoder(self, X: Any, width: int) -> None:
         """Remember the encoder of features that know it; forget one of another width."""
         known = getattr(X, "encoder", None)
         if isinstance(known, Mapping):
@@ -130,6 +135,33 @@ class ZeroShotClassifier(
 
     # -- answering ----------------------------------------------------------------------------
 
+    def each_scored(
+        self,
+        X: Any,
+        classes: Any,
+        keep: Keep,
+    ) -> None:
+        """Call `keep(rows, parts)` for blocks of images, perhaps in several threads.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        classes
+            Which classes to score; see `decision_function`.
+        keep : callable
+            Gets a slice of the images, and pairs of a slice of the classes and their scores, as
+            of `class_scores`. An array of scores is good until the next one is asked for.
+        """
+        n_classes = len(self.candidate_names(classes))
+        for rows in row_blocks(len(X), n_classes) or [slice(0, 0)]:  # none are refused
+            part = X.iloc[rows] if is_frame(X) else X[rows]
+            try:
+                scores = self.class_scores(part, classes)
+            except ValueError as error:
+                raise shifted(error, rows.start) from None
+            keep(rows, iter([(slice(0, n_classes), scores)]))
+
+    @on_blocks
     def predict(self, X: Any, classes: Any = None) -> np.ndarray:
         """Most compatible class of each image.
 
@@ -147,6 +179,7 @@ class ZeroShotClassifier(
         names, _ = self._best(X, 1, classes)
         return names[:, 0]
 
+    @on_blocks
     def top_k(
         self, X: Any, k: int, classes: Any = None, *, return_scores: bool = False
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:

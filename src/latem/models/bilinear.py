@@ -28,7 +28,7 @@ from latem.models.sgd.dense import (
     dense_runner,
 )
 from latem.models.sgd.loop import RunEpoch, Schedule
-from latem.models.sgd.visits import epoch_generator
+from latem.models.sgd.visits import epoch_generator, visiting_order
 from latem.models.training_images import TrainingImages
 
 
@@ -50,7 +50,7 @@ class _DenseModel(RankingModel):
         return DenseEmbeddingSpace(maps, vectors)
 
     def _order(self, rng: np.random.Generator, n_samples: int) -> np.ndarray:
-        return rng.permutation(n_samples)
+        return visiting_order(rng, n_samples, self.shuffle_buffer)
 
     def _draws(self, rng: np.random.Generator) -> Callable[[int, int], np.ndarray]:
         """Random numbers for the next visits: the order in which they look at their rivals."""
@@ -68,8 +68,9 @@ class _DenseModel(RankingModel):
             return order, lambda n_visits: random(n_visits, n_draws)
 
         weights = self._weights(n_classes)
+        drawn = images.announcing(visits)
         return dense_runner(
-            space, images.load, images.labels, schedule, self._rule(), weights, visits
+            space, images.load, images.labels, schedule, self._rule(), weights, drawn
         )
 
 
@@ -92,10 +93,10 @@ class SJE(_DenseModel):
         prediction, as in the authors' code of 2015. The step is the same.
     shuffle : bool
         Whether images are visited in a new random order in each epoch, or always as they come,
-        as in the code of 2015 (which also keeps the best epoch on held-out classes: give
-        `validation` to `fit`).
-    feature_scaling, normalize_classes, class_kernel, warm_start, n_threads, dtype, verbose,
-    random_state
+        whatever `shuffle_buffer` is, as in the code of 2015 (which also keeps the best epoch on
+        held-out classes: give `validation` to `fit`).
+    feature_scaling, normalize_classes, class_kernel, shuffle_buffer, warm_start, n_threads, dtype,
+    verbose, random_state
         As for `LatEm`.
 
     Attributes
@@ -132,6 +133,7 @@ class SJE(_DenseModel):
         normalize_classes: bool = True,
         class_kernel: float | None = None,
         init_scale: float = 1.0,
+        shuffle_buffer: int | None = None,
         warm_start: bool = False,
         n_threads: int | None = None,
         dtype: str = "float32",
@@ -149,6 +151,7 @@ class SJE(_DenseModel):
         self.normalize_classes = normalize_classes
         self.class_kernel = class_kernel
         self.init_scale = init_scale
+        self.shuffle_buffer = shuffle_buffer
         self.warm_start = warm_start
         self.n_threads = n_threads
         self.dtype = dtype
@@ -191,8 +194,8 @@ class ALE(_DenseModel):
     n_maps, learning_rate, n_epochs, init_scale
         As for `LatEm`, with one map by default. ALE's steps are larger than SJE's by up to
         Σ_{i < C} 1/i.
-    feature_scaling, normalize_classes, class_kernel, warm_start, n_threads, dtype, verbose,
-    random_state
+    feature_scaling, normalize_classes, class_kernel, shuffle_buffer, warm_start, n_threads, dtype,
+    verbose, random_state
         As for `LatEm`.
 
     Attributes
@@ -228,6 +231,7 @@ class ALE(_DenseModel):
         normalize_classes: bool = True,
         class_kernel: float | None = None,
         init_scale: float = 1.0,
+        shuffle_buffer: int | None = None,
         warm_start: bool = False,
         n_threads: int | None = None,
         dtype: str = "float32",
@@ -244,6 +248,7 @@ class ALE(_DenseModel):
         self.normalize_classes = normalize_classes
         self.class_kernel = class_kernel
         self.init_scale = init_scale
+        self.shuffle_buffer = shuffle_buffer
         self.warm_start = warm_start
         self.n_threads = n_threads
         self.dtype = dtype
@@ -275,8 +280,8 @@ class DeViSE(_DenseModel):
         By how much the true class should beat its rivals.
     n_maps, learning_rate, n_epochs, init_scale
         As for `LatEm`, with one map by default.
-    feature_scaling, normalize_classes, class_kernel, warm_start, n_threads, dtype, verbose,
-    random_state
+    feature_scaling, normalize_classes, class_kernel, shuffle_buffer, warm_start, n_threads, dtype,
+    verbose, random_state
         As for `LatEm`.
 
     Attributes
@@ -311,6 +316,7 @@ class DeViSE(_DenseModel):
         normalize_classes: bool = True,
         class_kernel: float | None = None,
         init_scale: float = 1.0,
+        shuffle_buffer: int | None = None,
         warm_start: bool = False,
         n_threads: int | None = None,
         dtype: str = "float32",
@@ -327,6 +333,7 @@ class DeViSE(_DenseModel):
         self.normalize_classes = normalize_classes
         self.class_kernel = class_kernel
         self.init_scale = init_scale
+        self.shuffle_buffer = shuffle_buffer
         self.warm_start = warm_start
         self.n_threads = n_threads
         self.dtype = dtype

@@ -22,8 +22,9 @@ from latem.core.arrays import unit_rows
 from latem.core.threads import single_threaded_blas
 from latem.core.validation import Interval, validated
 from latem.models.class_view import Candidates
+from latem.models.from_sums import FromSums
 from latem.models.scaling import Scaling
-from latem.models.table_model import TableClassifier
+from latem.models.shared_images import SharedImages
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -32,7 +33,7 @@ _ROWS = 1024
 _NEGLIGIBLE = 1e-8  # relative to the largest correlation
 
 
-class CCA(TableClassifier):
+class CCA(FromSums):
     """Canonical correlation analysis, largest cosine.
 
     Parameters
@@ -79,7 +80,7 @@ class CCA(TableClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = TableClassifier._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = FromSums._parameter_constraints | {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "reg_x": [Interval(Real, 0, None, closed="neither")],
         "reg_y": [Interval(Real, 0, None, closed="neither")],
@@ -118,39 +119,34 @@ class CCA(TableClassifier):
         self.dtype = dtype
 
     @validated
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Find the directions.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or images that come in blocks
+            A Dask array or DataFrame, a `pyarrow` dataset, or an iterator of pairs of images and
+            labels: see `latem.core.blocks`.
         y : array-like of shape (n_samples,)
+            Of a `pyarrow` dataset the name of its column; None beside an iterator.
 
         Returns
         -------
         self
         """
-        X, codes = self._begin_anew(X, y)
+        images = self._begin_images(X, y)
         with single_threaded_blas():
-            self._solve(X, codes, self.class_view_.training(np.float64))
+            self._solve(images, self.class_view_.training(np.float64))
         return self
 
-    def _solve(self, X: np.ndarray, codes: np.ndarray, vectors: np.ndarray) -> None:
-        counts = np.bincount(codes, minlength=len(vectors)) / len(X)
+    def _solve(self, images: SharedImages, vectors: np.ndarray) -> None:
+        n, image_mean, total, by_class = images.scatter
+        counts = images.counts / n
         class_mean = counts @ vectors
         centred = vectors - class_mean
         c_yy = (centred.T * counts) @ centred
-        # images added up by class serve the mean and, with one row per class, C_xy
-        sums = np.zeros((len(vectors), X.shape[1]))
-        for rows, features in self._blocks(X):
-            np.add.at(sums, codes[rows], features)
-        image_mean = sums.sum(axis=0) / len(X)
-        c_xy = (sums.T @ centred) / len(X)  # rows of `centred` add up to zero over the images
-        c_xx = np.zeros((X.shape[1], X.shape[1]))
-        for _, features in self._blocks(X):
-            features -= image_mean
-            c_xx += features.T @ features / len(X)
-        whiten_x, whiten_y = _whitener(c_xx, self.reg_x), _whitener(c_yy, self.reg_y)
+        c_xy = (by_class.T @ centred) / n
+        whiten_x, whiten_y = _whitener(total / n, self.reg_x), _whitener(c_yy, self.reg_y)
         left, correlations, right = linalg.svd(whiten_x @ c_xy @ whiten_y, full_matrices=False)
         n_telling = int((correlations > _NEGLIGIBLE * correlations[0]).sum())
         kept = slice(max(min(self.n_components or n_telling, n_telling), 1))
@@ -160,12 +156,6 @@ class CCA(TableClassifier):
         self.class_mean_ = class_mean.astype(self.dtype_)
         self.class_map_ = (whiten_y @ right[kept].T * weights).astype(self.dtype_)
         self.image_map_ = (whiten_x @ left[:, kept] * weights).astype(self.dtype_)
-
-    def _blocks(self, X: np.ndarray) -> Any:
-        """Blocks of scaled images, with their places."""
-        for first in range(0, len(X), _ROWS):
-            rows = slice(first, first + _ROWS)
-            yield rows, self.scaler_.transform(X[rows], np.float64)
 
     def _block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
         classes = unit_rows((chosen.vectors - self.class_mean_) @ self.class_map_)

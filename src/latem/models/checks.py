@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from latem.datasets.dataset import ZeroShotDataset
 from latem.models.base import ZeroShotClassifier
 
 
@@ -25,6 +26,16 @@ def check_is_model(model: Any, user: str) -> None:
             f"{user} takes a model of latem, not a class: call {model.__name__}(...) first."
         )
     raise TypeError(f"{user} takes a model of latem, not {type(model).__name__}{_remedy(model)}.")
+
+
+def check_fits(model: Any, dataset: ZeroShotDataset) -> None:
+    """Refuse a dataset whose features are not of the width that a fitted model takes."""
+    width = dataset.features.shape[1]
+    if width != model.n_features_in_:
+        raise ValueError(
+            f"The model was trained on {model.n_features_in_} features, but the images of "
+            f"{dataset.name or 'the dataset'} have {width}: give the dataset it was trained on."
+        )
 
 
 def _remedy(model: Any) -> str:

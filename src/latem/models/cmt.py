@@ -26,6 +26,7 @@ from latem.core.validation import Interval, StrOptions, validated
 from latem.models.class_view import Candidates
 from latem.models.regression import neighbour_scorer
 from latem.models.scaling import Scaling
+from latem.models.scoring import Keep
 from latem.models.sgd.loop import diverged
 from latem.models.table_model import TableClassifier
 
@@ -305,10 +306,14 @@ class CMT(TableClassifier):
         return lambda X: nearness(self._predicted(X))
 
     def _score_blocks(
-        self, X: np.ndarray, chosen: Candidates, keep: Callable[[slice, np.ndarray], None]
+        self,
+        X: np.ndarray,
+        chosen: Candidates,
+        keep: Keep,
+        blocks: list[slice] | None = None,
     ) -> None:
         if self.novelty is None:
-            super()._score_blocks(X, chosen, keep)
+            super()._score_blocks(X, chosen, keep, blocks)
             return
         nearness = neighbour_scorer(self.neighbour, chosen.vectors)
         nearness_to_seen, spread = self._nearness_to_seen(), self.radii_.mean() or 1
@@ -320,12 +325,13 @@ class CMT(TableClassifier):
             novel = self._outside(nearness_to_seen(predicted))
             scores, favoured = nearness(predicted), unseen == novel[:, None]
             if self.neighbour == "cosine":
-                keep(rows, np.where(favoured, scores, scores - 3))
+                scores = np.where(favoured, scores, scores - 3)
             else:
                 far = 1 - np.minimum(scores, 0) / spread
-                keep(rows, np.where(favoured, 1 / far, -far))
+                scores = np.where(favoured, 1 / far, -far)
+            keep(rows, iter([(slice(0, len(chosen)), scores)]))
 
-        self.each_block(X, len(chosen), work)
+        self.each_block(X, len(chosen), work, blocks)
 
     # -- files --------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from latem.core.messages import first_few
 from latem.core.storage import FileFormatError
 from latem.core.threads import single_threaded_blas
 from latem.core.validation import Composition, Interval, check_params, validated
+from latem.models.affine_form import AffineForm
 from latem.models.checks import check_is_model
 from latem.models.class_view import Candidates
 from latem.models.eszsl import ESZSL
@@ -295,6 +296,12 @@ class Committee(TableClassifier, Composition):
 
         return scores
 
+    def affine_form(self, chosen: Candidates) -> AffineForm | None:
+        """The scores as pieces that are linear in the image; None if a member has none."""
+        members = self._taking_part(chosen)
+        forms = [model.affine_form(candidates) for _, model, candidates in members]
+        return AffineForm.sum_of(forms, [factor for factor, _, _ in members])
+
     def score_terms(self, features: np.ndarray, chosen: Candidates) -> ScoreTerms:
         """What the scores of an image are sums of, see `TableClassifier.score_terms`.
 
@@ -303,12 +310,13 @@ class Committee(TableClassifier, Composition):
         places: dict[str, int] = {}
         found = []
         for factor, model, candidates in self._taking_part(chosen):
-            columns, terms, _ = model.score_terms(features, candidates)
-            found.append(([places.setdefault(c, len(places)) for c in columns], factor * terms))
-        total = np.zeros((len(places), len(chosen)))
-        for where, terms in found:
-            np.add.at(total, np.array(where), terms.T)
-        return ScoreTerms(list(places), total.T)
+            columns, terms, slopes, _ = model.score_terms(features, candidates)
+            where = np.array([places.setdefault(column, len(places)) for column in columns])
+            found.append((where, factor * np.stack([terms, slopes])))
+        total = np.zeros((len(places), len(chosen), 2))
+        for where, part in found:
+            np.add.at(total, where, part.T)
+        return ScoreTerms(list(places), total[..., 0].T, total[..., 1].T)
 
     def with_classes(self, table: Any) -> Any:
         """The same fitted committee, its members knowing further classes by their descriptions.

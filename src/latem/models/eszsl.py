@@ -23,6 +23,7 @@ from latem.core.validation import Interval, StrOptions, validated
 from latem.metrics import mean_class_accuracy
 from latem.models.balance import BalanceMixin, score_moment
 from latem.models.folds import Fold, class_folds, image_folds
+from latem.models.from_sums import FromSums
 from latem.models.grid_edges import as_dict, edges_in_array, warn_of_edges
 from latem.models.map_model import MapModel, read_only
 from latem.models.normal_equations import ImageSums, NormalEquations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _GRID = tuple(10.0**power for power in range(-3, 4))
 
 
-class ESZSL(BalanceMixin, MapModel):
+class ESZSL(BalanceMixin, FromSums, MapModel):
     """Embarrassingly simple zero-shot learning: one map, in closed form.
 
     Parameters
@@ -121,21 +122,24 @@ class ESZSL(BalanceMixin, MapModel):
         self.dtype = dtype
 
     @validated
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Solve for the map.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or images that come in blocks
+            A Dask array or DataFrame, a `pyarrow` dataset, or an iterator of pairs of images and
+            labels: see `latem.core.blocks`.
         y : array-like of shape (n_samples,)
+            Of a `pyarrow` dataset the name of its column; None beside an iterator.
 
         Returns
         -------
         self
         """
-        X, codes = self._begin_anew(X, y)
+        images = self._begin_images(X, y)
         with single_threaded_blas():
-            self.learn(SharedImages(X, codes, len(self.classes_), self.scaler_))
+            self.learn(images)
         return self
 
     def learn(self, images: SharedImages) -> None:
@@ -212,6 +216,7 @@ class ESZSLCV(ESZSL):
         "cv": [Interval(Integral, 2, None, closed="left"), "array-like"],
         "random_state": ["random_state"],
     }
+    takes_blocks = False
 
     def __init__(
         self,
@@ -245,7 +250,7 @@ class ESZSLCV(ESZSL):
         self.random_state = random_state
 
     @validated
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Choose γ and λ on held-out classes, then fit all images.
 
         Parameters
@@ -278,7 +283,7 @@ class ESZSLCV(ESZSL):
                 self.cv_scores_ = np.full((len(gammas), len(lams)), np.nan)
                 best, edges = np.array([len(gammas) // 2, len(lams) // 2]), []
             self.gamma_, self.lam_ = float(gammas[best[0]]), float(lams[best[1]])
-            sums = ImageSums(X, codes, len(vectors), self.scaler_)
+            sums = ImageSums.over(X, codes, len(vectors), self.scaler_)
             equations = NormalEquations(sums, vectors, self.labels)
             self._solve(equations, self.gamma_, self.lam_)
         self.grid_edges_ = as_dict(edges)
@@ -307,7 +312,7 @@ class ESZSLCV(ESZSL):
         out, fresh = fold.out, clone(self).set_params(dtype="float64")
         fresh.prepare(X[~out], y[~out])  # it must not know of the held-out classes
         view, codes = fresh.class_view_, fresh.class_codes(y[~out])
-        sums = ImageSums(X[~out], codes, len(fresh.classes_), fresh.scaler_)
+        sums = ImageSums.over(X[~out], codes, len(fresh.classes_), fresh.scaler_)
         equations = NormalEquations(sums, view.training(), self.labels)
         images = fresh.scaler_.transform(X[out], np.float64)
         candidates = view.candidates(fold.candidates)

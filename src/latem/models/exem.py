@@ -20,14 +20,15 @@ from latem.core.storage import FileFormatError
 from latem.core.threads import single_threaded_blas
 from latem.core.validation import Interval, StrOptions, validated
 from latem.embeddings.table import ClassEmbeddings
+from latem.models.affine_form import AffineForm
 from latem.models.class_kernels import gaussian_kernel
 from latem.models.class_view import Candidates
 from latem.models.exemplar_equations import ExemplarEquations
+from latem.models.from_sums import FromSums
 from latem.models.map_model import read_only
 from latem.models.scaling import Scaling
 from latem.models.score_terms import ScoreTerms
 from latem.models.shared_images import SharedImages
-from latem.models.table_model import TableClassifier
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _SHARED = "(what the seen classes share)"  # among what scores are sums of
 
 
-class EXEM(TableClassifier):
+class EXEM(FromSums):
     """Predicted exemplars: kernel regression to class means, nearest exemplar.
 
     Parameters
@@ -109,7 +110,7 @@ class EXEM(TableClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = TableClassifier._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = FromSums._parameter_constraints | {
         "gamma": [Interval(Real, 0, None, closed="neither")],
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "neighbour": [StrOptions({"1NNs", "1NN", "whitened"})],
@@ -153,21 +154,25 @@ class EXEM(TableClassifier):
         self.dtype = dtype
 
     @validated
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Find the principal components, and learn to predict class means in them.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or images that come in blocks
+            A Dask array or DataFrame, a `pyarrow` dataset, or an iterator of pairs of images and
+            labels: see `latem.core.blocks`. Unless `neighbour` is "whitened" they are passed
+            over twice, so an iterator will not do.
         y : array-like of shape (n_samples,)
+            Of a `pyarrow` dataset the name of its column; None beside an iterator.
 
         Returns
         -------
         self
         """
-        X, codes = self._begin_anew(X, y)
+        images = self._begin_images(X, y)
         with single_threaded_blas():
-            self.learn(SharedImages(X, codes, len(self.classes_), self.scaler_))
+            self.learn(images)
         return self
 
     def learn(self, images: SharedImages) -> None:
@@ -190,8 +195,7 @@ class EXEM(TableClassifier):
     def equations(self, images: SharedImages) -> ExemplarEquations:
         """What a prediction of exemplars needs, of images that the model was prepared for."""
         return ExemplarEquations(
-            images.principal,
-            images.codes,
+            images,
             self.class_view_.training(np.float64),
             self.n_components,
             self.shrinkage if self.neighbour == "whitened" else None,
@@ -228,7 +232,9 @@ class EXEM(TableClassifier):
         """Exemplars in principal components, in float64."""
         return self._kernel(vectors) @ self.coef_.astype(np.float64) + self.offset_
 
-    def _block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
+    def _linear(self, chosen: Candidates) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and constants of the scores, which are linear in the image."""
+
         def prepare() -> tuple[np.ndarray, np.ndarray]:
             exemplars = self._predict_exemplars(chosen.vectors)
             weighted = exemplars
@@ -238,8 +244,15 @@ class EXEM(TableClassifier):
             constants = -self.image_mean_ @ weights - (weighted * exemplars).sum(axis=1)
             return weights.astype(self.dtype_), constants.astype(self.dtype_)
 
-        weights, constants = chosen.prepared(self.coef_, self.neighbour, prepare)
+        return chosen.prepared(self.coef_, self.neighbour, prepare)
+
+    def _block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
+        weights, constants = self._linear(chosen)
         return lambda X: X @ weights + constants
+
+    def affine_form(self, chosen: Candidates) -> AffineForm:
+        """The scores, which are linear in the image."""
+        return AffineForm.linear(*self._linear(chosen))
 
     def score_terms(self, features: np.ndarray, chosen: Candidates) -> ScoreTerms:
         """What the scores of an image are sums of, see `TableClassifier.score_terms`.
@@ -253,10 +266,14 @@ class EXEM(TableClassifier):
         directions = 2 * image - exemplars
         if self.neighbour != "1NN":
             directions = directions / np.square(self.spreads_.astype(np.float64))
-        by_seen = similar * (directions @ self.coef_.astype(np.float64).T)
+        factors = directions @ self.coef_.astype(np.float64).T
         shared = directions @ self.offset_.astype(np.float64)
         columns = [f"like {name}" for name in self.classes_.tolist()]
-        return ScoreTerms([*columns, _SHARED], np.column_stack([by_seen, shared]))
+        return ScoreTerms(
+            [*columns, _SHARED],
+            np.column_stack([factors * similar, shared]),
+            np.column_stack([factors * similar.std(axis=0), np.zeros(len(shared))]),
+        )
 
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         tensors = {

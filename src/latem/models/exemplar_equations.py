@@ -12,14 +12,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy import linalg
 
-from latem.models.axes import PrincipalAxes
-from latem.models.class_kernels import (
-    class_means,
-    class_variances,
-    gaussian_kernel,
-    kernel_ridge,
-    median_distance,
-)
+from latem.models.class_kernels import gaussian_kernel, kernel_ridge, median_distance
+from latem.models.shared_images import SharedImages
 
 _LEAST = 1e-3  # standard deviations are at least this share of the largest one
 
@@ -29,10 +23,7 @@ class ExemplarEquations:
 
     Parameters
     ----------
-    axes : PrincipalAxes
-        Of the scaled features.
-    codes : ndarray of shape (n_images,)
-        Class numbers, rows of `vectors`.
+    images : SharedImages
     vectors : ndarray of shape (n_classes, n_dimensions)
     n_components : int
         Most principal components to keep.
@@ -54,21 +45,19 @@ class ExemplarEquations:
 
     def __init__(
         self,
-        axes: PrincipalAxes,
-        codes: np.ndarray,
+        images: SharedImages,
         vectors: np.ndarray,
         n_components: int,
         shrinkage: float | None = None,
     ):
         kept = slice(None, -n_components - 1, -1)  # from the largest on
-        self.vectors, self.mean, self.components = vectors, axes.mean, axes.Q[:, kept]
-        projected = axes.Z[:, kept]
-        self.means = class_means(projected, codes, len(vectors))
+        self.vectors, self.mean = vectors, images.principal.mean
+        self.components, projected = images.along(kept)
+        self.means = projected.means
         if shrinkage is None:
-            spreads = np.sqrt(class_variances(projected, codes, self.means)).mean(axis=0)
+            spreads = projected.deviations()
         else:
-            inner = projected - self.means[codes]
-            variances, turned = linalg.eigh(inner.T @ inner / len(inner))
+            variances, turned = linalg.eigh(projected.within())
             variances = np.maximum(variances, 0)
             self.components, self.means = self.components @ turned, self.means @ turned
             mean = variances.sum() / max(

@@ -54,7 +54,7 @@ def told_as_damage(path: str | PathLike[str]) -> Iterator[None]:
     except KeyError as error:
         raise storage.FileFormatError(f"{path} is damaged: it lacks {error}.") from None
     except (TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
-        raise storage.FileFormatError(f"{path} is damaged: {error}.") from None
+        raise storage.FileFormatError(f"{path} is damaged: {str(error).rstrip('.')}.") from None
     except (MemoryError, RecursionError):
         raise storage.FileFormatError(f"{path} is damaged: it promises more than fits.") from None
 

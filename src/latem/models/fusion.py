@@ -1,7 +1,9 @@
 """Late fusion (*cmb*): one answer from several models that describe classes differently.
 
-The paper averages the compatibility scores of models trained on different class embeddings
-(Table 3 and the appendix). Early fusion (*cnc*) is `ClassEmbeddings.concat`.
+The paper adds up the compatibility scores of models trained on different class embeddings: in Table
+3, which follows the SJE paper, F = Σ_k α_k F_k with Σ_k α_k = 1 and α chosen on held-out classes
+(`LateFusion.choose_weights`); the appendix words it as their average, which is what a fusion
+without weights does. Early fusion (*cnc*) is `ClassEmbeddings.concat`.
 """
 
 from __future__ import annotations
@@ -14,11 +16,15 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, check_X_y, column_or_1d
 
 from latem.core.validation import Composition, check_params, validated
+from latem.models.affine_form import AffineForm
 from latem.models.base import ZeroShotClassifier, forget_learned
 from latem.models.checks import check_is_model
 from latem.models.class_view import is_class_table, meant_names, tables_among
 from latem.models.files import unpack
-from latem.models.scoring import best_k
+from latem.models.lazy import on_blocks
+from latem.models.retrieval import Rows, RowScorer
+from latem.models.scaling import FeatureScaler
+from latem.models.scoring import BestSoFar, Parts
 from latem.models.training_record import joint_rows
 from latem.models.weights import HeldOutScores, best_weights, checked_weights
 
@@ -131,7 +137,7 @@ class LateFusion(ZeroShotClassifier, Composition):
         self.weights_ = weights
         self.classes_ = first.classes_
         self.n_features_in_ = first.n_features_in_
-        self._note_encoder(X, self.n_features_in_)
+        self.note_encoder(X, self.n_features_in_)
         if self.encoder_ is None and first.encoder_ is not None:
             self.encoder_ = first.encoder_
         self.models_ = models
@@ -198,6 +204,7 @@ class LateFusion(ZeroShotClassifier, Composition):
         self.forget_measured()
         return self
 
+    @on_blocks
     def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:
         """Weighted mean of the members' scores.
 
@@ -219,13 +226,58 @@ class LateFusion(ZeroShotClassifier, Composition):
             return scores[:, 1] - scores[:, 0]
         return scores
 
+    def row_scorer(self, X: Any, classes: Any) -> RowScorer:
+        """What scores some rows of many images.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        classes
+            Which classes to score; see `decision_function`.
+        """
+        check_is_fitted(self)
+        names = self.candidate_names(classes)
+        scorers = [model.row_scorer(X, names) for model in self.models_]
+
+        def score(rows: Rows) -> np.ndarray:
+            scores = [
+                scorer.score(rows) / scale
+                for scorer, scale in zip(scorers, self.scales_, strict=True)
+            ]
+            return np.tensordot(self.weights_, np.stack(scores), axes=1)
+
+        return RowScorer(scorers[0].n_rows, len(names), score, scorers[0].check)
+
+    def linear_pieces(self, classes: Any) -> tuple[FeatureScaler, AffineForm] | None:
+        """How images are scaled, and scores as linear pieces; None if members differ in scaling.
+
+        Parameters
+        ----------
+        classes
+            Which classes; see `decision_function`.
+        """
+        names = self.candidate_names(classes)
+        found = [model.linear_pieces(names) for model in self.models_]
+        pieces = [one for one in found if one is not None]
+        if len(pieces) < len(found) or any(not one[0].same(pieces[0][0]) for one in pieces):
+            return None
+        form = AffineForm.sum_of([one[1] for one in pieces], self.weights_ / self.scales_)
+        return None if form is None else (pieces[0][0], form)
+
     def _best(self, X: Any, k: int, classes: Any) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)
         names = self.candidate_names(classes)
         self._check_k(k, len(names))
-        scores = self.decision_function(X, names)
-        places = best_k(scores, k)
-        return names[places], np.take_along_axis(scores, places, axis=1)
+        places, scores = np.empty((len(X), k), np.intp), np.empty((len(X), k))
+
+        def keep(rows: slice, parts: Parts) -> None:
+            best = BestSoFar(k)
+            for columns, block in parts:
+                best.add(columns.start, block)
+            places[rows], scores[rows] = best.places, best.scores
+
+        self.each_scored(X, names, keep)
+        return names[places], scores
 
     def _member_scores(self, X: Any, names: np.ndarray) -> list[np.ndarray]:
         return [

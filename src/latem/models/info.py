@@ -8,13 +8,15 @@ was trained. Reading that takes a few milliseconds however large the arrays behi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from math import isfinite
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from latem.core import storage
+from latem.core.memory import in_bytes
+from latem.core.messages import shortened
 from latem.core.storage import TensorShape
 from latem.models.files import find_row, told_as_damage
 from latem.models.measured import Measured
@@ -40,7 +42,7 @@ class TableInfo:
     name: str
     n_classes: int
     n_columns: int
-    columns: tuple[str, ...] | None
+    columns: tuple[str, ...] | None = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,23 @@ class ModelInfo:
     format: int
     versions: Mapping[str, str]
 
+    def __repr__(self) -> str:
+        kind = self.model
+        if self.chosen_model is not None:
+            kind += f" (chose {self.chosen_model})"
+        told = [
+            kind,
+            f"{len(self.seen)} seen of {len(self.known)} known classes",
+            f"{self.n_features} features",
+            in_bytes(self.n_bytes),
+        ]
+        found = self.measured
+        if found is not None and found.unseen_score is not None:
+            told.append(f"{found.unseen_score:.1%} right on {found.n_unseen} unseen classes")
+        elif found is not None and found.held_out_score is not None:
+            told.append(f"{found.held_out_score:.1%} right on held-out classes")
+        return f"<ModelInfo of {shortened(self.path)}: {', '.join(told)}>"
+
     @property
     def unseen(self) -> tuple[Any, ...]:
         """Names of the classes it can name without having seen an image of them."""
@@ -166,6 +185,8 @@ def read_info(path: str | PathLike[str]) -> ModelInfo:
     ...     info = latem.read_info(f"{folder}/model.safetensors")
     >>> info.model, len(info.seen), len(info.unseen), info.parameters["gamma"]
     ('ESZSL', 60, 10, 1.0)
+    >>> info
+    <ModelInfo of /...: ESZSL, 60 seen of 70 known classes, 32 features, ... kB>
     """
     tensors, meta = storage.read_header(path, "model")
     with told_as_damage(path):

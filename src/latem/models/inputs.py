@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from latem.core.messages import first_few
+from latem.core.blocks import as_blocks
+from latem.core.messages import first_few, hint_of
 from latem.embeddings.table import ClassEmbeddings, as_class_embeddings
+from latem.models.bad_rows import check_finite
 from latem.models.base import ZeroShotClassifier
 
 _FLOATS = (np.float64, np.float32, np.float16)
@@ -33,21 +36,26 @@ class InputChecks(ZeroShotClassifier):
         reset : bool
             Whether these are the first images of a fit, which set the number of features.
         """
-        if y is None:
+        if y is None and not isinstance(X, Iterator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        if as_blocks(X, y) is not None:
+            raise TypeError(
+                f"{type(self).__name__} needs all images in memory, and these come in blocks; give "
+                f"an array (a memory map will do), or take ESZSL, SAE, CCA, EXEM, LatEm or LatEmCV."
             )
         given = X
         X, y = validate_data(
             self, X, y, reset=reset, dtype=_FLOATS, order="C", ensure_all_finite=False
         )
-        self._check_finite(X)
+        check_finite(X, type(self).__name__)
         with warnings.catch_warnings():
             # Zero-shot data may well have few images of each of many classes.
             warnings.filterwarnings("ignore", message="The number of unique classes is greater")
             check_classification_targets(y)
         if reset:
-            self._note_encoder(given, X.shape[1])
+            self.note_encoder(given, X.shape[1])
         return np.asarray(X), y
 
     def check_images(self, X: Any) -> np.ndarray:
@@ -55,12 +63,21 @@ class InputChecks(ZeroShotClassifier):
         check_is_fitted(self)
         return self._check_features(X)
 
+    def check_width(self, X: Any) -> np.ndarray:
+        """The same, but whether they are finite is left to `each_block`, which scales them."""
+        check_is_fitted(self)
+        return self._check_shape(X)
+
     def _check_features(self, X: Any) -> np.ndarray:
+        X = self._check_shape(X)
+        check_finite(X, type(self).__name__)
+        return X
+
+    def _check_shape(self, X: Any) -> np.ndarray:
         if not self._is_as_expected(X):
             X = validate_data(
                 self, X, reset=False, dtype=_FLOATS, order="C", ensure_all_finite=False
             )
-        self._check_finite(X)
         return np.asarray(X)
 
     def _is_as_expected(self, X: Any) -> bool:
@@ -74,17 +91,6 @@ class InputChecks(ZeroShotClassifier):
             and X.shape[1] == self.n_features_in_
             and not hasattr(self, "feature_names_in_")
         )
-
-    def _check_finite(self, X: np.ndarray) -> None:
-        for first in range(0, len(X), 1024):
-            finite = np.isfinite(X[first : first + 1024])
-            if not finite.all():
-                row, column = np.argwhere(~finite)[0]
-                value = "NaN" if np.isnan(X[first + row, column]) else "inf (infinity)"
-                raise ValueError(
-                    f"{type(self).__name__} got X with {value} in row {first + row}, column "
-                    f"{column}; drop such rows or fill in finite values."
-                )
 
     def _seen_classes(self, y: np.ndarray, classes: Any) -> np.ndarray:
         owner = type(self).__name__
@@ -121,8 +127,8 @@ class InputChecks(ZeroShotClassifier):
         missing = [name for name in seen.tolist() if name not in table]
         if missing:
             raise ValueError(
-                f"{owner} got class_embeddings without rows for {first_few(missing)}; add them or "
-                f"drop those samples."
+                f"{owner} got class_embeddings without rows for {first_few(missing)}"
+                f"{hint_of(missing, table.names.tolist())}; add them or drop those samples."
             )
         return table
 

@@ -107,11 +107,16 @@ class LatEm(BalanceMixin, RankingModel):
         Epochs between prunings.
     prune_count : {"violations", "visits"}
         Which visits count: those that violated the margin, as in the paper, or all.
+    shuffle_buffer : int or None
+        For features in a file larger than memory: images that are read together, in blocks of
+        consecutive ones, and visited in random order. None visits all images in random order, each
+        read when its turn comes. See `latem.models.sgd.visits.visiting_order` for the rule.
     warm_start : bool
         Whether `fit` continues from the maps of the previous `fit` for another `n_epochs`.
         What was fixed then stays: the number of maps, class table and feature scaling.
     n_threads : int or None
-        Threads for matrix products; None uses all cores. Results do not depend on it.
+        Threads for matrix products, and for training without `average` and further rivals (four
+        at most); None uses all cores. Results do not depend on it.
     dtype : {"float32", "float64"}
         Precision of training and of the maps.
     verbose : bool
@@ -155,6 +160,7 @@ class LatEm(BalanceMixin, RankingModel):
     True
     """
 
+    takes_blocks = True
     _parameter_constraints: ClassVar[dict[str, Any]] = RankingModel._parameter_constraints | {
         "start": [StrOptions({"random", "eszsl"})],
         "start_gamma": [Interval(Real, 0, None, closed="neither")],
@@ -190,6 +196,7 @@ class LatEm(BalanceMixin, RankingModel):
         prune_below: float | None = None,
         prune_every: int = 5,
         prune_count: str = "violations",
+        shuffle_buffer: int | None = None,
         warm_start: bool = False,
         n_threads: int | None = None,
         dtype: str = "float32",
@@ -215,6 +222,7 @@ class LatEm(BalanceMixin, RankingModel):
         self.prune_below = prune_below
         self.prune_every = prune_every
         self.prune_count = prune_count
+        self.shuffle_buffer = shuffle_buffer
         self.warm_start = warm_start
         self.n_threads = n_threads
         self.dtype = dtype
@@ -235,7 +243,8 @@ class LatEm(BalanceMixin, RankingModel):
 
     def _visits(self, epoch: int, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Order of the images in an epoch, and a random rival for each."""
-        return random_visits(self.seed_, epoch, labels, len(self.classes_))
+        n_classes, buffer = len(self.classes_), self.shuffle_buffer
+        return random_visits(self.seed_, epoch, labels, n_classes, buffer)
 
     def _several_rivals(self, epoch: int, labels: np.ndarray) -> tuple[np.ndarray, Draw]:
         """Order of the images, and the numbers of several rivals for each."""
@@ -259,7 +268,7 @@ class LatEm(BalanceMixin, RankingModel):
                 return DenseClassSpace(maps, vectors, average=self.average)
             return DenseEmbeddingSpace(maps, vectors, average=self.average)
         if pair_form(*sizes) == "class":
-            return PairClassSpace(maps, vectors)
+            return PairClassSpace(maps, vectors, self.n_threads)
         return PairEmbeddingSpace(maps, vectors, self.n_threads)
 
     def _epoch_runner(
@@ -267,15 +276,13 @@ class LatEm(BalanceMixin, RankingModel):
     ) -> RunEpoch:
         labels = images.labels
         if isinstance(space, PairClassSpace | PairEmbeddingSpace):
-            return pair_runner(
-                space, images.load, labels, schedule, lambda epoch: self._visits(epoch, labels)
-            )
+            pairs = images.announcing(lambda epoch: self._visits(epoch, labels))
+            return pair_runner(space, images.load, labels, schedule, pairs)
         every = self.n_rivals >= images.n_classes - 1
         rule, visits = ("hardest", self._all_rivals) if every else ("drawn", self._several_rivals)
         weights = np.ones(images.n_classes)
-        return dense_runner(
-            space, images.load, labels, schedule, rule, weights, lambda epoch: visits(epoch, labels)
-        )
+        drawn = images.announcing(lambda epoch: visits(epoch, labels))
+        return dense_runner(space, images.load, labels, schedule, rule, weights, drawn)
 
     # -- beyond the paper: closed-form start, centred and balanced classes ---------------------
 

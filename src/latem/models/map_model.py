@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from latem.models.affine_form import AffineForm
 from latem.models.class_view import Candidates
 from latem.models.score_terms import ScoreTerms, map_terms
-from latem.models.scoring import MapScorer
+from latem.models.scoring import MapScorer, Parts
 from latem.models.table_model import TableClassifier
 
 
 class MapModel(TableClassifier):
     """Base of models that score by bilinear maps."""
+
+    _in_parts = True
 
     @abstractmethod
     def bilinear_maps(self) -> np.ndarray:
@@ -32,6 +35,15 @@ class MapModel(TableClassifier):
 
     def _block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
         return self.map_scorer(chosen).scores
+
+    def _parts_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], Parts]:
+        return self.map_scorer(chosen).parts
+
+    def affine_form(self, chosen: Candidates) -> AffineForm | None:
+        """The scores as pieces that are linear in the image; None if directions are compared."""
+        if self.by_direction:
+            return None
+        return AffineForm.best_of(self.bilinear_maps(), chosen.vectors)
 
     def score_terms(self, features: np.ndarray, chosen: Candidates) -> ScoreTerms:
         """What the scores of an image are sums of, see `TableClassifier.score_terms`."""
@@ -54,7 +66,7 @@ class MapModel(TableClassifier):
         ndarray of shape (n_samples,), or (n_samples, n_classes) if `per_class`
             Numbers of maps, the argmax of max_k xᵀ W_k y.
         """
-        X = self.check_images(X)
+        X = self.check_width(X)
         chosen = self.class_view_.candidates(classes)
         scorer = self.map_scorer(chosen)
         winners = np.empty((len(X), len(chosen)) if per_class else (len(X),), np.intp)

@@ -75,6 +75,8 @@ def register(row: ModelRow | type, **options: Any) -> Any:
         made = row
         if options:
             raise TypeError("register takes options with a class, not with a ModelRow.")
+    elif not isinstance(row, type):
+        raise TypeError(f"register takes a model's class or a ModelRow, not {row!r}.")
     else:
         made = ModelRow(row.__name__, row.__module__, kind=row, **options)
     known = _ROWS.get(made.name)

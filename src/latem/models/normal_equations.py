@@ -22,18 +22,9 @@ _ROWS = 1024
 
 
 class ImageSums:
-    """Sums over scaled images from which closed forms follow, in float64; one pass makes them.
+    """Sums over scaled images from which closed forms follow, in float64.
 
     Parameters
-    ----------
-    X : ndarray of shape (n_images, n_features)
-    codes : ndarray of shape (n_images,)
-        Class numbers.
-    n_classes : int
-    scaler : FeatureScaler
-        Scales the images block by block.
-
-    Attributes
     ----------
     moment : ImageMoment
         XᵀX and the number of images.
@@ -41,15 +32,32 @@ class ImageSums:
         Images added up by class.
     """
 
-    def __init__(self, X: np.ndarray, codes: np.ndarray, n_classes: int, scaler: FeatureScaler):
+    def __init__(self, moment: ImageMoment, by_class: np.ndarray):
+        self.moment, self.by_class = moment, by_class
+
+    @classmethod
+    def over(
+        cls, X: np.ndarray, codes: np.ndarray, n_classes: int, scaler: FeatureScaler
+    ) -> ImageSums:
+        """Sums over images, from one pass.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_images, n_features)
+        codes : ndarray of shape (n_images,)
+            Class numbers.
+        n_classes : int
+        scaler : FeatureScaler
+            Scales the images block by block.
+        """
         width = X.shape[1]
         total = np.zeros((width, width))
-        self.by_class = np.zeros((n_classes, width))
+        by_class = np.zeros((n_classes, width))
         for first in range(0, len(X), _ROWS):
             rows = scaler.transform(X[first : first + _ROWS], np.float64)
             total += rows.T @ rows
-            np.add.at(self.by_class, codes[first : first + _ROWS], rows)
-        self.moment = ImageMoment(total, len(X))
+            np.add.at(by_class, codes[first : first + _ROWS], rows)
+        return cls(ImageMoment(total, len(X)), by_class)
 
     @cached_property
     def axes(self) -> tuple[np.ndarray, np.ndarray]:

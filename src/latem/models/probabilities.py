@@ -1,4 +1,4 @@
-"""What every model can say besides a name: how sure it is, "none of these", and which images.
+"""What every model can say besides a name: how sure it is, and "none of these".
 
 A model knows two numbers for it, both chosen on images it was not fitted to: the temperature of
 its probabilities, and the smallest probability that counts as an answer. A fresh fit has neither.
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Mapping
-from os import PathLike
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from latem.core import storage
 from latem.core.messages import first_few
-from latem.core.slim import is_frame
-from latem.embeddings.table import ClassEmbeddings, as_class_embeddings
 from latem.metrics.calibration import (
     CalibrationReport,
     RejectionReport,
@@ -31,6 +28,7 @@ from latem.metrics.calibration import (
     threshold_for,
 )
 from latem.models.acceptance import AcceptanceMixin
+from latem.models.lazy import on_blocks
 
 _NUMBERS = ("temperature", "rejection_threshold", "seen_penalty")
 
@@ -40,7 +38,7 @@ class UncalibratedWarning(UserWarning):
 
 
 class ProbabilityMixin(AcceptanceMixin, metaclass=ABCMeta):
-    """Probabilities, rejection and retrieval, for anything that scores images and classes.
+    """Probabilities and rejection, for anything that scores images and classes.
 
     Attributes
     ----------
@@ -67,6 +65,7 @@ class ProbabilityMixin(AcceptanceMixin, metaclass=ABCMeta):
 
     # -- probabilities ------------------------------------------------------------------------
 
+    @on_blocks
     def predict_proba(self, X: Any, classes: Any = None) -> np.ndarray:
         """Probabilities of the classes.
 
@@ -92,7 +91,7 @@ class ProbabilityMixin(AcceptanceMixin, metaclass=ABCMeta):
                 f"{type(self).__name__} gives uncalibrated probabilities: no temperature was "
                 f"fitted, so 1 is used; call calibrate with images of held-out classes.",
                 UncalibratedWarning,
-                stacklevel=2,
+                stacklevel=3,  # of who called the method, which `on_blocks` wraps
             )
         return probabilities.astype(scores.dtype, copy=False)
 
@@ -252,50 +251,9 @@ class ProbabilityMixin(AcceptanceMixin, metaclass=ABCMeta):
             curve=curve,
         )
 
-    # -- retrieval ----------------------------------------------------------------------------
-
-    def rank_images(self, X: Any, name: Any, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The images most compatible with one class, which may never have had an image.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        name : class name, or a class table of one row
-            A class of the model's own table, or a new one with the same columns (a ClassEmbeddings,
-            DataFrame or dict, or the path of a file).
-        k : int, optional
-            How many; all by default.
-
-        Returns
-        -------
-        rows : ndarray of shape (k,)
-            Row numbers in `X`, best first; of equals the first comes first.
-        scores : ndarray of shape (k,)
-        """
-        check_is_fitted(self)
-        classes: Any = [name]
-        if isinstance(name, list | np.ndarray):
-            raise TypeError("rank_images ranks images for one class: give its name, not a list.")
-        if isinstance(name, ClassEmbeddings | Mapping | PathLike) or is_frame(name):
-            classes = as_class_embeddings(name)
-            if len(classes) != 1:
-                raise ValueError(
-                    f"rank_images ranks images for one class, but the table has {len(classes)}; "
-                    f"give one row of it."
-                )
-        scores = self.decision_function(X, classes)[:, 0]
-        k = len(scores) if k is None else k
-        if isinstance(k, bool) or not isinstance(k, int | np.integer):
-            raise TypeError(f"k must be a whole number, not {k!r}.")
-        if not 1 <= k <= len(scores):
-            raise ValueError(
-                f"k must be between 1 and the number of images, {len(scores)}, but is {k}."
-            )
-        rows = np.argsort(-scores, kind="stable")[:k]
-        return rows, scores[rows]
-
     # -- shared -------------------------------------------------------------------------------
 
+    @on_blocks
     def class_scores(self, X: Any, classes: Any = None) -> np.ndarray:
         """Scores with a column for every candidate, also of two seen classes.
 

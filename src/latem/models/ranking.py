@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from abc import abstractmethod
+from contextlib import ExitStack
 from numbers import Integral, Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,6 +27,7 @@ from latem.core.threads import single_threaded_blas
 from latem.core.validation import Interval, validated
 from latem.models.base import forget_learned
 from latem.models.class_view import ClassView
+from latem.models.from_sums import FromSums
 from latem.models.map_model import MapModel, read_only
 from latem.models.scoring import MapScorer
 from latem.models.sgd.best_epoch import BestEpoch, EpochScores
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class RankingModel(MapModel):
+class RankingModel(FromSums, MapModel):
     """Base of `LatEm` and the bilinear models.
 
     A subclass has the parameters below besides those of every model, and fills in `_space` and
@@ -75,17 +77,20 @@ class RankingModel(MapModel):
         "n_epochs": [Interval(Integral, 1, None, closed="left")],
         "margin": [Interval(Real, 0, None, closed="left")],
         "init_scale": [Interval(Real, 0, None, closed="left")],
+        "shuffle_buffer": [Interval(Integral, 1, None, closed="left"), None],
         "warm_start": ["boolean"],
         "verbose": ["boolean"],
         "random_state": ["random_state"],
     }
 
     _learned = "maps_"
+    takes_blocks = False  # unless a model has a use for sums
     n_maps: int
     learning_rate: float
     n_epochs: int
     margin: Any  # a number, or None where a model has a rule for it
     init_scale: float
+    shuffle_buffer: int | None
     warm_start: bool
     verbose: bool
     random_state: int | np.random.RandomState | None
@@ -129,7 +134,8 @@ class RankingModel(MapModel):
 
     def _images(self, X: np.ndarray, labels: np.ndarray, *, partial: bool) -> TrainingImages:
         """The images of a training; `partial` is one of several calls of `partial_fit`."""
-        return TrainingImages(X, labels, self.class_view_.training(), self.scaler_, partial=partial)
+        vectors, buffer = self.class_view_.training(), self.shuffle_buffer
+        return TrainingImages(X, labels, vectors, self.scaler_, partial=partial, buffer=buffer)
 
     def _view_by(self, maps: np.ndarray, images: TrainingImages) -> ClassView:
         """What classes look like when these maps answer."""
@@ -141,7 +147,7 @@ class RankingModel(MapModel):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         callback: Callback | None = None,
         checkpoint: str | PathLike[str] | None = None,
@@ -155,7 +161,9 @@ class RankingModel(MapModel):
         ----------
         X : array-like of shape (n_samples, n_features)
             Image features; float16, float32 or float64 rows (a memory map, for instance) are
-            read as they are, without a copy.
+            read as they are, without a copy. `LatEm` also takes images that come in blocks (see
+            `latem.core.blocks`): closed form and balance are those of all images, and epochs go
+            over a sample of them, of at most 1 GB.
         y : array-like of shape (n_samples,)
             Class names, each with a row in `class_embeddings`.
         callback : callable, optional
@@ -164,7 +172,7 @@ class RankingModel(MapModel):
             File to keep the state of the training in. If it exists, training continues from
             it, to the same bytes as without interruption; it must come from the same data and
             parameters (only `n_epochs` may differ). A training that its callback stopped stays
-            stopped.
+            stopped. One training at a time writes to a file.
         checkpoint_every : int
             Epochs between checkpoints.
         validation : (X, y), optional
@@ -179,7 +187,18 @@ class RankingModel(MapModel):
         -------
         self
         """
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback must be a function of an EpochInfo, not {callback!r}.")
         more = self.warm_start and hasattr(self, "maps_")
+        blocks = self.blocks_of(X, y)
+        if blocks is not None:
+            if more or checkpoint is not None or validation is not None:
+                raise ValueError(
+                    "Images that come in blocks go with neither warm_start, checkpoint nor "
+                    "validation; give an array, for instance a memory map."
+                )
+            self._fit_blocks(blocks, X, callback)
+            return self
         if more:
             if checkpoint is not None:
                 raise ValueError("A checkpoint belongs to one training: use it without warm_start.")
@@ -191,12 +210,28 @@ class RankingModel(MapModel):
         n_epochs = (self.n_iter_ if more else 0) + self.n_epochs
         watch = self._watch(validation, n_iter_no_change, conflict=more or checkpoint)
         images = self._images(X, self.class_codes(y), partial=False)
-        keeper = None
-        if checkpoint is not None:
-            keeper = Checkpoint(checkpoint, checkpoint_every, self._fingerprint(images, y))
-        with single_threaded_blas():
-            self._train(images, n_epochs, callback, keeper, watch)
+        with ExitStack() as held:
+            keeper = None
+            if checkpoint is not None:
+                keeper = Checkpoint(checkpoint, checkpoint_every, self._fingerprint(images, y))
+                held.enter_context(keeper.held())
+            with single_threaded_blas():  # not by the stack, whose frame would not be running
+                self._train(images, n_epochs, callback, keeper, watch)
         return self
+
+    def _fit_blocks(self, blocks: Any, given: Any, callback: Callback | None) -> None:
+        """Learn from sums over all images, where sums will do, and from a sample of them."""
+        forget_learned(self)
+        images = self._prepare_blocks(blocks, given, sample=True)
+        self._draw_seed()
+        rows = self.training_rows()
+        own = self._images(images.X, images.codes, partial=False)
+        own.shared = images
+        _log.info("ranking looks at %d of %d images", len(images.X), images.counts.sum())
+        with single_threaded_blas():
+            self._train(own, self.n_epochs, callback)
+        if rows is not None:
+            self.training_rows_ = rows  # of all images, not of the sample
 
     @validated
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -232,6 +267,9 @@ class RankingModel(MapModel):
     def prepare(self, X: np.ndarray, y: np.ndarray, classes: Any = None) -> None:
         """Set what a model knows of validated images and labels before it learns."""
         super().prepare(X, y, classes)
+        self._draw_seed()
+
+    def _draw_seed(self) -> None:
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _train(
@@ -268,7 +306,11 @@ class RankingModel(MapModel):
                     last = progress.stopped or info.epoch == n_epochs
                     keeper.write(space, progress, last=last)
 
-            train(space, run_epoch, len(images), schedule, progress, callback, after_epoch, predict)
+            with images.visiting():
+                train(
+                    space, run_epoch, len(images), schedule, progress, callback, after_epoch,
+                    predict,
+                )  # fmt: skip
         _log.debug("%s trained for %d epochs", type(self).__name__, progress.epoch)
         maps = space.maps() if watch is None else watch.maps()
         if not np.isfinite(maps).all():
@@ -358,6 +400,8 @@ class RankingModel(MapModel):
             "random_state",
         }
         X = images.X
+        if self.shuffle_buffer is None:  # as in checkpoints from before it was a parameter
+            free.add("shuffle_buffer")
         params = {k: _canonical(v) for k, v in self.get_params(deep=False).items() if k not in free}
         digest = hashlib.blake2b(repr(sorted(params.items())).encode(), digest_size=16)
         digest.update(repr((X.shape, X.dtype.str, np.asarray(y).tolist())).encode())

@@ -28,15 +28,15 @@ from latem.core.arrays import settled, unit_rows
 from latem.core.threads import single_threaded_blas
 from latem.core.validation import Interval, StrOptions, validated
 from latem.models.class_view import Candidates
-from latem.models.normal_equations import ImageSums, NormalEquations
+from latem.models.from_sums import FromSums
+from latem.models.normal_equations import NormalEquations
 from latem.models.scaling import Scaling
-from latem.models.table_model import TableClassifier
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class SAE(TableClassifier):
+class SAE(FromSums):
     """Semantic autoencoder: one map, there and back, in closed form.
 
     Parameters
@@ -81,7 +81,7 @@ class SAE(TableClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = TableClassifier._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = FromSums._parameter_constraints | {
         "lam": [Interval(Real, 0, None, closed="neither")],
         "direction": [StrOptions({"visual", "semantic"})],
     }
@@ -110,25 +110,26 @@ class SAE(TableClassifier):
         self.dtype = dtype
 
     @validated
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Solve for the map.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or images that come in blocks
+            A Dask array or DataFrame, a `pyarrow` dataset, or an iterator of pairs of images and
+            labels: see `latem.core.blocks`.
         y : array-like of shape (n_samples,)
+            Of a `pyarrow` dataset the name of its column; None beside an iterator.
 
         Returns
         -------
         self
         """
-        X, codes = self._begin_anew(X, y)
+        images = self._begin_images(X, y)
         with single_threaded_blas():
             vectors = self.class_view_.training(np.float64)
-            images = ImageSums(X, codes, len(vectors), self.scaler_)
-            sums = NormalEquations(images, vectors)
-            counts = np.bincount(codes, minlength=len(vectors))
-            classes = (vectors.T * counts) @ vectors  # S Sᵀ
+            sums = NormalEquations(images.sums, vectors)
+            classes = (vectors.T * images.counts) @ vectors  # S Sᵀ
             exact = _solve(sums.images.total, classes, sums.cross, self.lam)
         self.map_ = exact.astype(self.dtype_, order="C")
         return self

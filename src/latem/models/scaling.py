@@ -14,11 +14,12 @@ from typing import Literal
 
 import numpy as np
 
-from latem.core.arrays import unit_rows
+from latem.core.arrays import unit_rows, widen
 
 Scaling = Literal["zmax", "zscore", "l2", "l2-centered"]
 SCALINGS: tuple[Scaling, ...] = ("zmax", "zscore", "l2", "l2-centered")
 _ROWS = 256
+_CACHED = 64
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,46 @@ class FeatureScaler:
         array([[-1.,  0.],
                [ 1.,  0.]])
         """
-        width = X.shape[1]
-        shift, scale = np.zeros(width), np.ones(width)
         if kind in ("zscore", "zmax"):
-            shift, std, low, high = _column_statistics(X)
-            precise = np.result_type(X.dtype, np.float32)  # holds half precision exactly
+            return cls.of_columns(kind, *_column_statistics(X), X.dtype)
+        width = X.shape[1]
+        shift = np.zeros(width)
+        if kind == "l2-centered":
+            for first in range(0, len(X), _ROWS):
+                rows = np.array(X[first : first + _ROWS], dtype=np.float64)
+                unit_rows(rows, in_place=True)
+                shift += rows.sum(axis=0)
+            shift /= len(X)
+        return cls(kind, shift, np.ones(width))
+
+    @classmethod
+    def of_columns(
+        cls,
+        kind: Scaling | None,
+        mean: np.ndarray,
+        std: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        dtype: np.dtype,
+    ) -> FeatureScaler:
+        """Scaling by what is known of the columns of the training images.
+
+        Parameters
+        ----------
+        kind : {"zmax", "zscore", "l2", "l2-centered"} or None
+        mean, std, low, high : ndarray of shape (n_features,)
+            Mean, standard deviation, smallest and largest value of each column; for "l2" and
+            "l2-centered" after division of the images by their lengths.
+        dtype : dtype
+            Of the images.
+        """
+        shift, scale = np.zeros(len(mean)), np.ones(len(mean))
+        if kind == "l2-centered":
+            shift = mean
+        if kind in ("zscore", "zmax"):
+            constant = low == high
+            shift, std = np.where(constant, low, mean), np.where(constant, 0.0, std)
+            precise = np.result_type(dtype, np.float32)  # holds half precision exactly
             rounding = 10 * np.finfo(precise).eps * np.maximum(np.abs(low), np.abs(high))
             std[std <= rounding] = 1.0  # constant but for rounding
             scale = 1.0 / std
@@ -71,24 +107,30 @@ class FeatureScaler:
                     f"{low[column]:.3g} and {high[column]:.3g}); multiply the features by a "
                     f"constant first."
                 )
-        if kind == "l2-centered":
-            total = np.zeros(width)
-            for first in range(0, len(X), _ROWS):
-                rows = np.array(X[first : first + _ROWS], dtype=np.float64)
-                unit_rows(rows, in_place=True)
-                total += rows.sum(axis=0)
-            shift = total / len(X)
         return cls(kind, shift, scale)
+
+    def same(self, other: FeatureScaler) -> bool:
+        """Whether another one scales alike, to the last bit."""
+        return (
+            self.kind == other.kind
+            and np.array_equal(self.shift, other.shift)
+            and np.array_equal(self.scale, other.scale)
+        )
 
     def transform(self, X: np.ndarray, dtype: np.dtype | type | str | None = None) -> np.ndarray:
         """Scaled copy of some rows, in `dtype` (by default that of `X`, at least float32)."""
         out = np.empty(X.shape, np.result_type(X, np.float32) if dtype is None else dtype)
         work = np.result_type(X.dtype, out.dtype)
-        rows = out if work == out.dtype else np.empty(X.shape, work)
-        rows[...] = X
-        self._scale(rows)
-        if rows is not out:
-            out[...] = rows
+        for first in range(0, len(X), _CACHED):  # rows that stay in the near cache meanwhile
+            part, target = X[first : first + _CACHED], out[first : first + _CACHED]
+            rows = target if work == out.dtype else np.empty(part.shape, work)
+            if part.dtype == np.float16 and rows.dtype == np.float32:
+                widen(part, rows)
+            else:
+                rows[...] = part
+            self._scale(rows)
+            if rows is not target:
+                target[...] = rows
         return out
 
     def load(self, X: np.ndarray, rows: np.ndarray, out: np.ndarray) -> np.ndarray:

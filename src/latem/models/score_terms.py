@@ -19,12 +19,17 @@ class ScoreTerms(NamedTuple):
         Dimensions of the class table, or seen classes ("like a zebra").
     terms : ndarray of shape (n_classes, n_columns)
         They add up to the scores.
+    slopes : ndarray of shape (n_classes, n_columns)
+        By how much a score grows with the column, for as much as it varies among the candidates:
+        positive where the image speaks for more of what the column stands for, negative where it
+        speaks for less.
     by_map : ndarray of shape (n_maps, n_classes), or None
         Scores by each map, of a model that has maps.
     """
 
     columns: list[str]
     terms: np.ndarray
+    slopes: np.ndarray
     by_map: np.ndarray | None = None
 
 
@@ -53,4 +58,5 @@ def map_terms(
     projected = features @ maps.astype(np.float64)  # (n_maps, width)
     projected = (unit_rows(projected) if by_direction else projected) @ basis
     by_map = projected @ loadings.T
-    return ScoreTerms(columns, projected[by_map.argmax(axis=0)] * loadings, by_map)
+    factors = projected[by_map.argmax(axis=0)]
+    return ScoreTerms(columns, factors * loadings, factors * loadings.std(axis=0), by_map)

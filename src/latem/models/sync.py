@@ -25,6 +25,7 @@ from latem.core.arrays import settled
 from latem.core.storage import FileFormatError
 from latem.core.threads import single_threaded_blas
 from latem.core.validation import Interval, StrOptions, validated
+from latem.models.affine_form import AffineForm
 from latem.models.class_kernels import median_distance
 from latem.models.class_view import Candidates
 from latem.models.map_model import read_only
@@ -189,14 +190,23 @@ class SynC(TableClassifier):
         """s: how alike classes and phantom classes are, every row adding up to 1."""
         return softmax(-self.rate_ * cdist(vectors, seen, "sqeuclidean"), axis=1)
 
-    def _block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
+    def _linear(self, chosen: Candidates) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and constants of the scores, which are linear in the image."""
+
         def prepare() -> tuple[np.ndarray, np.ndarray]:
             mixtures = self._mix(chosen.vectors)
             weights, constants = self.coef_ @ mixtures.T, mixtures @ self.intercept_
             return weights.astype(self.dtype_), constants.astype(self.dtype_)
 
-        weights, constants = chosen.prepared(self.coef_, None, prepare)
+        return chosen.prepared(self.coef_, None, prepare)
+
+    def _block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
+        weights, constants = self._linear(chosen)
         return lambda X: X @ weights + constants
+
+    def affine_form(self, chosen: Candidates) -> AffineForm:
+        """The scores, which are linear in the image."""
+        return AffineForm.linear(*self._linear(chosen))
 
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         record = {"rate": self.rate_, "n_iter": self.n_iter_}

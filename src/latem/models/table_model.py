@@ -1,34 +1,33 @@
 """Models with one class table: everything but the learning.
 
-Validation of images and labels, scaling, scoring in blocks, and the model file are the same for all
-of them. What classes look like is told by their `ClassView`.
+Parameters, candidates, the class table and the model file are the same for all of them; scoring in
+blocks is that of `latem.models.block_scoring`. What classes look like is told by their `ClassView`.
 """
 
 from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latem.core.messages import first_few
 from latem.core.storage import FileFormatError, stored_labels
-from latem.core.threads import run_all, single_threaded_blas
 from latem.core.validation import Interval, StrOptions, check_params
 from latem.embeddings.table import ClassEmbeddings
 from latem.embeddings.traits import TraitEncoding
 from latem.models.base import forget_learned, plain_params
+from latem.models.block_scoring import BlockScoring
 from latem.models.class_view import Candidates, ClassView
-from latem.models.inputs import InputChecks
 from latem.models.scaling import SCALINGS, FeatureScaler, Scaling
 from latem.models.score_terms import ScoreTerms
-from latem.models.scoring import best_k, row_blocks
 
 
-class TableClassifier(InputChecks):
+class TableClassifier(BlockScoring):
     """Base of models that know classes by one table.
 
     A subclass has the parameters `class_embeddings`, `feature_scaling`, `normalize_classes`,
@@ -70,10 +69,6 @@ class TableClassifier(InputChecks):
     # -- what a model fills in ----------------------------------------------------------------
 
     @abstractmethod
-    def _block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
-        """Function from a block of scaled features to scores of shape (n_rows, n_classes)."""
-
-    @abstractmethod
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Learned arrays, and learned plain data, for the model file."""
         return {}, {}
@@ -81,16 +76,6 @@ class TableClassifier(InputChecks):
     @abstractmethod
     def _restore(self, tensors: dict[str, np.ndarray], record: dict[str, Any]) -> None:
         """Take back what `_state` gave; raise FileFormatError if it does not fit together."""
-
-    def block_scorer(self, chosen: Candidates) -> Callable[[np.ndarray], np.ndarray]:
-        """Function from a block of scaled features to scores of shape (n_rows, n_classes).
-
-        Parameters
-        ----------
-        chosen : Candidates
-            As `class_view_.candidates` gives them.
-        """
-        return self._block_scorer(chosen)
 
     def score_terms(self, features: np.ndarray, chosen: Candidates) -> ScoreTerms:
         """What the scores of an image are sums of: traits, or likeness to seen classes.
@@ -119,7 +104,7 @@ class TableClassifier(InputChecks):
             view = view.centred()
         return view if self.class_kernel is None else view.with_kernel(self.class_kernel)
 
-    # -- answering ----------------------------------------------------------------------------
+    # -- classes ------------------------------------------------------------------------------
 
     @property
     def class_table_(self) -> ClassEmbeddings:
@@ -151,62 +136,6 @@ class TableClassifier(InputChecks):
         """
         check_is_fitted(self)
         return self.class_view_.candidates(classes).names
-
-    def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:
-        """Compatibility of images and classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        classes : None, "seen", "unseen", "all", list of names, class table, or a list of these
-            Which classes to score: those seen in training (None or "seen"), the others in the
-            class table ("unseen"), all of them, some by name, or those of a new table that has the
-            same columns. A list may mix these, such as ``["unseen", "zebra", new_table]``; in it,
-            a name of the class table is that class, even if it reads like a group or a file.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Larger is more compatible. As everywhere in scikit-learn, with `classes=None` and
-            exactly two seen classes this is instead the difference of the two, of shape
-            (n_samples,); name the classes to get both columns.
-        """
-        X = self.check_images(X)
-        chosen = self.class_view_.candidates(classes)
-        scores = np.empty((len(X), len(chosen)), self.dtype_)
-
-        def keep(rows: slice, block: np.ndarray) -> None:
-            self._check_scores(rows, block.min(initial=0), block.max(initial=0))
-            scores[rows] = block
-
-        self._score_blocks(X, chosen, keep)
-        if classes is None and len(chosen) == 2:
-            return scores[:, 1] - scores[:, 0]
-        return scores
-
-    def _best(self, X: Any, k: int, classes: Any) -> tuple[np.ndarray, np.ndarray]:
-        X = self.check_images(X)
-        chosen = self.class_view_.candidates(classes)
-        self._check_k(k, len(chosen))
-        places = np.empty((len(X), k), np.intp)
-        scores = np.empty((len(X), k), self.dtype_)
-
-        def keep(rows: slice, block: np.ndarray) -> None:
-            places[rows] = best_k(block, k)
-            scores[rows] = np.take_along_axis(block, places[rows], axis=1)
-            self._check_scores(rows, block.min(initial=0), block.max(initial=0))
-
-        self._score_blocks(X, chosen, keep)
-        return chosen.names[places], scores
-
-    def _check_scores(self, rows: slice, least: Any, most: Any) -> None:
-        """Refuse scores that are not finite, by their least and largest one; NaN is both."""
-        if not np.isfinite(least) or not np.isfinite(most):
-            raise ValueError(
-                f"{type(self).__name__} got scores that are not finite among rows {rows.start} to "
-                f"{rows.stop - 1}: features or class vectors are too large or too small for "
-                f"{self.dtype_}. Scale them by a constant, or use dtype='float64'."
-            )
 
     def with_classes(self, table: Any) -> Any:
         """The same fitted model, knowing further classes by their descriptions.
@@ -241,6 +170,10 @@ class TableClassifier(InputChecks):
     @classmethod
     def _from_params(cls, params: dict[str, Any]) -> Any:
         """Unfitted model with the parameters of a file."""
+        known = signature(cls).parameters
+        odd = [name for name in params if name not in known]
+        if odd:
+            raise FileFormatError(f"{cls.__name__} has no parameter {first_few(odd)}")
         return cls(**params)
 
     @classmethod
@@ -298,6 +231,8 @@ class TableClassifier(InputChecks):
         model.dtype_ = model.dtype
         model.classes_ = stored_labels(names["names"], names["dtype"])
         stored.positions(model.classes_)
+        if len(np.unique(model.classes_)) != len(model.classes_):
+            raise FileFormatError("it names a class twice")
         model.class_view_ = model._make_view(stored, model.classes_)
         shift, scale = tensors["scaling.shift"], tensors["scaling.scale"]
         if shift.ndim != 1 or shift.shape != scale.shape:
@@ -364,46 +299,3 @@ class TableClassifier(InputChecks):
         view = self._make_view(self._checked_table(seen), seen)
         view.check()
         return view
-
-    # -- scoring ------------------------------------------------------------------------------
-
-    def each_block(
-        self, X: np.ndarray, n_classes: int, work: Callable[[slice, np.ndarray], None]
-    ) -> None:
-        """Call `work(rows, features)` for blocks of scaled rows, in several threads.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            As `check_images` gives it.
-        n_classes : int
-            Columns of the scores that will be made of a block, which decide its length.
-        work : callable
-        """
-
-        def task(rows: slice) -> None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                features = self.scaler_.transform(X[rows], self.dtype_)
-            if not np.isfinite(features).all():
-                raise ValueError(
-                    f"{type(self).__name__} got features among rows {rows.start} to "
-                    f"{rows.stop - 1} that are too large to scale; they are far from what the "
-                    f"model was trained on."
-                )
-            work(rows, features)
-
-        run_all(task, row_blocks(len(X), n_classes), self.n_threads)
-
-    def _score_blocks(
-        self, X: np.ndarray, chosen: Candidates, keep: Callable[[slice, np.ndarray], None]
-    ) -> None:
-        """Call `keep(rows, scores)` for blocks of rows, in several threads."""
-        with single_threaded_blas():  # what is done to class vectors must not depend on threads
-            score = self._block_scorer(chosen)
-
-            def work(rows: slice, features: np.ndarray) -> None:
-                with np.errstate(over="ignore", invalid="ignore"):  # reported by _check_scores
-                    block = score(features)
-                keep(rows, block)
-
-            self.each_block(X, len(chosen), work)

@@ -65,7 +65,8 @@ def best_weights(folds: Sequence[HeldOutScores], *, steps: int, prior: float = 0
     """Weights by which members together name most held-out images rightly.
 
     All weights that are multiples of ``1 / steps`` and add up to one are tried; of equally good
-    ones the most even counts.
+    ones the most even counts, and of equally even ones the first by `simplex`, which gives the
+    first members less.
 
     Parameters
     ----------
@@ -85,7 +86,7 @@ def best_weights(folds: Sequence[HeldOutScores], *, steps: int, prior: float = 0
     accuracy = [float(np.mean([fold.accuracy(weights) for fold in folds])) for weights in grid]
     most = max(accuracy)
     equals = [w for w, a in zip(grid, accuracy, strict=True) if a == most]
-    best = min(equals, key=lambda w: float(np.square(w).sum()))
+    best = min(equals, key=lambda w: int(np.square(np.rint(steps * w)).sum()))  # free of rounding
     share = prior / (sum(len(fold.classes) for fold in folds) + prior)
     return (1 - share) * best + share / n_members
 

@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 
 from latem.core.threads import single_threaded_blas
 from latem.core.validation import Interval, validated
+from latem.models.affine_form import AffineForm
 from latem.models.bilinear import warp_weights
 from latem.models.class_view import Candidates
 from latem.models.scaling import Scaling
@@ -210,6 +211,10 @@ class WSABIE(TableClassifier):
             return (X @ self.image_map_.T) @ candidates
 
         return score
+
+    def affine_form(self, chosen: Candidates) -> AffineForm:
+        """The scores, which are linear in the image."""
+        return AffineForm.linear(self.image_map_.T @ (self.class_map_ @ chosen.vectors.T))
 
     def score_terms(self, features: np.ndarray, chosen: Candidates) -> ScoreTerms:
         """What the scores of an image are sums of, see `TableClassifier.score_terms`."""

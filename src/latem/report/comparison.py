@@ -6,6 +6,7 @@ are shown but not judged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -64,14 +65,19 @@ class Cell:
         return "" if self.error is None else f"± {fixed(self.error, max(self.digits, 1))}"
 
     @property
+    def note_text(self) -> str:
+        """The note, in which a line does not end between a name and its number."""
+        return re.sub(r"(?<=\w) (?=\d)", "\N{NO-BREAK SPACE}", self.note)
+
+    @property
     def difference_text(self) -> str:
         """The difference with its sign, and an arrow where it is judged."""
         text = signed(self.difference, self.digits)
         return f"{ARROWS[self.verdict]} {text}".strip()
 
 
-def compare(cell: Mapping[str, Any], unit: str, digits: int) -> Cell:
-    """A cell of a summary's table, compared.
+def compare(cell: Mapping[str, Any], unit: str, digits: int, *, judged: bool = True) -> Cell:
+    """A cell of a summary's table, compared; without a verdict if it is not to be `judged`.
 
     >>> compare({"ours": 47.91, "paper": 45.5}, "%", 1).difference_text
     '▲ +2.4'
@@ -80,7 +86,7 @@ def compare(cell: Mapping[str, Any], unit: str, digits: int) -> Cell:
     difference, verdict, level = None, "", 0
     if ours is not None and paper is not None:
         difference = round(round(ours, digits) - round(paper, digits), digits)
-        verdict, level = _judge(difference) if unit == "%" else ("plain", 0)
+        verdict, level = _judge(difference) if judged and unit == "%" else ("plain", 0)
     return Cell(
         ours=ours,
         paper=paper,
@@ -103,7 +109,10 @@ def _judge(difference: float) -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the comparison, ready to be shown."""
+    """A table of the comparison, ready to be shown.
+
+    Groups that stand `apart` are compared with the paper, but neither judged nor counted.
+    """
 
     caption: str
     unit: str
@@ -111,6 +120,7 @@ class Table:
     rows: list[str]
     columns: list[tuple[str, str]]
     cells: list[list[Cell]]  # one list per row
+    apart: tuple[str, ...] = ()
 
     @property
     def groups(self) -> list[tuple[str, int]]:
@@ -128,22 +138,33 @@ class Table:
         return [cell for row in self.cells for cell in row if cell.difference is not None]
 
     @property
+    def counted(self) -> list[Cell]:
+        """Compared cells of groups that do not stand apart."""
+        return [
+            cell
+            for row in self.cells
+            for (group, _), cell in zip(self.columns, row, strict=True)
+            if cell.difference is not None and group not in self.apart
+        ]
+
+    @property
     def counts(self) -> dict[str, int]:
-        """How many cells are compared, above, the same, below, and not run."""
-        differences = [cell.difference or 0.0 for cell in self.compared]
+        """How many cells are compared, above, the same, below, apart, and not run."""
+        differences = [cell.difference or 0.0 for cell in self.counted]
         tolerance = TOLERANCE if self.unit == "%" else 0.0
         return {
             "compared": len(differences),
             "above": sum(d > tolerance for d in differences),
             "same": sum(abs(d) <= tolerance for d in differences),
             "below": sum(d < -tolerance for d in differences),
+            "apart": len(self.compared) - len(differences),
             "skipped": sum(cell.status == "skipped" for row in self.cells for cell in row),
         }
 
     @property
     def mean_difference(self) -> str:
-        """Mean of all differences, as text; counts of different things have none."""
-        differences = [cell.difference or 0.0 for cell in self.compared]
+        """Mean of all counted differences, as text; counts of different things have none."""
+        differences = [cell.difference or 0.0 for cell in self.counted]
         if not differences or self.unit != "%":
             return "–"
         return signed(sum(differences) / len(differences), 1)

@@ -6,16 +6,12 @@ people ask. Like every page of the library it is one file without scripts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
-from latem.core.messages import first_few
-from latem.core.storage import write_text
-from latem.core.version import __version__
 from latem.report import sections
 from latem.report.names import number, percent
-from latem.report.page import render
+from latem.report.page import write_parts
 from latem.report.sections import Item, Page, Part
 
 _SECTIONS = {
@@ -53,13 +49,7 @@ def write_evaluation(summary: Item, path: str | PathLike[str]) -> None:
     path : path of the file
         Written atomically; an existing file is replaced.
     """
-    sections.check("a summary", summary, "title")
-    unknown = sorted(set(summary) - set(_KEYS))
-    if unknown:
-        raise ValueError(
-            f"write_evaluation got a summary with unknown parts {first_few(unknown)}; "
-            f"it may have {', '.join(_KEYS)}."
-        )
+    sections.check_summary("write_evaluation", summary, _KEYS)
     page = Page(*_SECTIONS)
     build = {
         "figures": lambda items: [_figure(item) for item in items],
@@ -72,20 +62,7 @@ def write_evaluation(summary: Item, path: str | PathLike[str]) -> None:
         "advice": lambda items: [str(item) for item in items],
         "settings": lambda items: {str(key): str(value) for key, value in items.items()},
     }
-    parts = {key: build[key](summary[key]) for key in _SECTIONS if summary.get(key)}
-    contents: list[tuple[str, str, Sequence[Part]]] = [
-        (key, title, ()) for key, title in _SECTIONS.items() if key in parts
-    ]
-    text = render(
-        "evaluation.html.j2",
-        title=str(summary["title"]),
-        subtitle=str(summary.get("subtitle") or ""),
-        version=__version__,
-        notes=[str(note) for note in summary.get("notes") or () if note],
-        contents=contents,
-        parts=parts,
-    )
-    write_text(path, text)
+    write_parts("evaluation.html.j2", path, summary, _SECTIONS, build)
 
 
 def _figure(item: Item) -> dict[str, str]:

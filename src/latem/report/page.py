@@ -7,7 +7,7 @@ without content is left out. The same summary gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from latem.core.messages import first_few
 from latem.core.storage import write_text
 from latem.core.version import __version__
 from latem.report import sections
@@ -27,9 +26,9 @@ _PARTS: dict[str, tuple[str, Callable[[Item, Page], Part]]] = {
     "tables": ("Tables", sections.table_part),
     "curves": ("Curves", sections.curve_part),
     "galleries": ("Images per map", sections.gallery_part),
-    "usage": ("Use of the maps", sections.usage_part),
     "per_class": ("Accuracy per class", sections.per_class_part),
     "confusion": ("Confusions", sections.confusion_part),
+    "usage": ("Use of the maps", sections.usage_part),
     "datasets": ("Datasets", sections.dataset_part),
 }
 _KEYS = ("title", "subtitle", "version", "notes", *_PARTS, "settings")
@@ -44,17 +43,12 @@ def write_report(summary: Item, path: str | PathLike[str]) -> None:
         `title`, and any of `subtitle`, `version`, `notes`, `settings`, `datasets`, `tables`,
         `curves`, `usage`, `per_class`, `confusion` and `galleries`. Numbers in tables and curves
         are in the unit they are shown in (percent, not shares); accuracies per class and shares
-        of maps are between 0 and 1.
+        of maps are between 0 and 1. Of a table, groups of columns (or rows) in `absent` are left
+        out, and groups in `apart` are compared without being judged or counted.
     path : path of the file
         Written atomically; an existing file is replaced.
     """
-    sections.check("a summary", summary, "title")
-    unknown = sorted(set(summary) - set(_KEYS))
-    if unknown:
-        raise ValueError(
-            f"write_report got a summary with unknown parts {first_few(unknown)}; "
-            f"it may have {', '.join(_KEYS)}."
-        )
+    sections.check_summary("write_report", summary, _KEYS)
     page = Page("overview", "settings", *_PARTS)
     parts = {
         key: [build(item, page) for item in summary.get(key) or ()]
@@ -111,6 +105,41 @@ def write_gallery(
         notes=list(notes),
         contents=[(item["anchor"], item["title"], []) for item in shown],
         galleries=shown,
+    )
+    write_text(path, text)
+
+
+def write_parts(
+    template: str,
+    path: str | PathLike[str],
+    summary: Item,
+    titles: Mapping[str, str],
+    build: Mapping[str, Callable[[Any], Any]],
+) -> None:
+    """Write those parts of a page that its summary has, as one HTML file.
+
+    Parameters
+    ----------
+    template : str
+        Places `parts`, and `contents`, their anchors and titles.
+    path : path of the file
+        Written atomically; an existing file is replaced.
+    summary : mapping
+        `title`, perhaps `subtitle` and `notes`, and parts.
+    titles : mapping
+        Titles of the parts, in the order of the page.
+    build : mapping
+        What makes each part ready for the template.
+    """
+    parts = {key: build[key](summary[key]) for key in titles if summary.get(key)}
+    text = render(
+        template,
+        title=str(summary["title"]),
+        subtitle=str(summary.get("subtitle") or ""),
+        version=__version__,
+        notes=[str(note) for note in summary.get("notes") or () if note],
+        contents=[(key, title, ()) for key, title in titles.items() if key in parts],
+        parts=parts,
     )
     write_text(path, text)
 

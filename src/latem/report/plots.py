@@ -44,7 +44,12 @@ _VARIABLES = {
 }
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _DASHES = ("-", "--", ":")
-_VERDICTS = {"above": ("^", _ABOVE), "same": ("o", _INK), "below": ("v", _BELOW)}
+_VERDICTS = {
+    "above": ("^", _ABOVE),
+    "same": ("o", _INK),
+    "below": ("v", _BELOW),
+    "plain": ("o", _INK),
+}
 _WIDTH = 3.9  # inches; about the width of a phone's screen
 _LABEL, _TITLE = 30, 44  # letters there is room for
 _LARGEST = 1.25  # how far a plot may be enlarged
@@ -100,7 +105,9 @@ def comparison_plot(
     -------
     Markup
     """
-    with _figure(_WIDTH, 0.62 + 0.23 * len(lines)) as figure:
+    labels = [_in_two_lines(text) for text, _ in lines]
+    height = 0.36 if any("\n" in label for label in labels) else 0.23
+    with _figure(_WIDTH, 0.62 + height * len(lines)) as figure:
         axes = figure.add_subplot()
         for i, (_, cell) in enumerate(lines):
             assert cell.ours is not None
@@ -113,7 +120,7 @@ def comparison_plot(
                 )
             axes.plot(cell.paper, i, "o", mfc=_PAPER, mec=_MUTED, mew=1.3, markersize=6.5)
             axes.plot(cell.ours, i, marker, mfc=colour, mec=_PAPER, mew=0.6, markersize=7)
-        axes.set_yticks(range(len(lines)), [_short(text, _LABEL) for text, _ in lines])
+        axes.set_yticks(range(len(lines)), labels)
         axes.set_ylim(len(lines) - 0.4, -0.6)
         axes.set_xlim(*limits)
         axes.set_xlabel(unit)
@@ -288,6 +295,14 @@ def _short(text: Any, length: int) -> str:
         return text
     half = (length - 1) // 2
     return f"{text[: length - 1 - half]}…{text[-half:]}"
+
+
+def _in_two_lines(text: str) -> str:
+    """A label that is too long for one line, broken after its first comma."""
+    head, comma, tail = text.partition(", ")
+    if len(text) <= _LABEL or not tail:
+        return _short(text, _LABEL)
+    return f"{_short(head, _LABEL)}{comma.rstrip()}\n{_short(tail, _LABEL)}"
 
 
 @contextmanager

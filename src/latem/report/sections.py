@@ -7,7 +7,7 @@ bars, plots.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -56,8 +56,19 @@ def check(what: str, item: Item, *names: str) -> None:
         )
 
 
+def check_summary(user: str, summary: Item, keys: Sequence[str]) -> None:
+    """Refuse a summary without a title, or with parts that its page does not have."""
+    check("a summary", summary, "title")
+    unknown = sorted(set(summary) - set(keys))
+    if unknown:
+        raise ValueError(
+            f"{user} got a summary with unknown parts {first_few(unknown)}; "
+            f"it may have {', '.join(keys)}."
+        )
+
+
 def table_part(table: Item, page: Page) -> Part:
-    """A table beside the paper's, and plots of both."""
+    """A table beside the paper's, and plots of both; datasets that are absent are left out."""
     check("a table", table, "id", "title", "rows", "columns", "cells")
     name, unit, digits = table["title"], str(table.get("unit", "")), int(table.get("digits", 1))
     rows = [str(row) for row in table["rows"]]
@@ -68,7 +79,16 @@ def table_part(table: Item, page: Page) -> Part:
             f"latem.report got {name!r} with {len(rows)} rows and {len(columns)} columns, but "
             f"with rows of {shape} cells; give every row one cell per column."
         )
-    cells = [[compare(cell, unit, digits) for cell in row] for row in table["cells"]]
+    absent, apart = set(table.get("absent") or ()), tuple(table.get("apart") or ())
+    shown = [i for i, row in enumerate(rows) if row not in absent]
+    places = [i for i, (group, _) in enumerate(columns) if group not in absent]
+    cells = [
+        [
+            compare(table["cells"][i][j], unit, digits, judged=columns[j][0] not in apart)
+            for j in places
+        ]
+        for i in shown
+    ]
     strange = sorted({cell.status for row in cells for cell in row} - set(STATUSES))
     if strange:
         raise ValueError(
@@ -79,9 +99,10 @@ def table_part(table: Item, page: Page) -> Part:
         caption=str(table.get("caption") or ""),
         unit=unit,
         row_title=str(table.get("row_title") or ""),
-        rows=rows,
-        columns=columns,
+        rows=[rows[i] for i in shown],
+        columns=[columns[j] for j in places],
         cells=cells,
+        apart=apart,
     )
     anchor, title = page.anchor(table["id"]), str(name)
     return {

@@ -9,7 +9,7 @@ classes are never looked at: `fit` gets no image of them.
 
 from latem.selection.committee_cv import CommitteeCV
 from latem.selection.grids import GRIDS
+from latem.selection.held_out_search import HeldOutSearch
 from latem.selection.latem_cv import LatEmCV
-from latem.selection.search import HeldOutSearch
 
 __all__ = ["GRIDS", "CommitteeCV", "HeldOutSearch", "LatEmCV"]

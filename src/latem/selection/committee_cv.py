@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import clone
 
+from latem.core.parallel import run_tasks
 from latem.core.progress import progress_bar
-from latem.core.threads import resolve_threads, single_threaded_blas
+from latem.core.threads import single_threaded_blas
 from latem.core.validation import Interval, validated
 from latem.models import model_rows
 from latem.models.base import forget_learned
@@ -173,7 +173,7 @@ class CommitteeCV(Search):
         return ", ".join(parts)
 
     @validated
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Choose parameters and weights on held-out classes, then fit all images.
 
         Parameters
@@ -194,17 +194,16 @@ class CommitteeCV(Search):
         model.check_classes(y)
         folds = self._folds(model, X, y)
         kept = [_Kept(fold, keep=len(folds) == 1) for fold in folds]
-        run = Parallel(resolve_threads(self.n_threads), backend="threading")
         with (
             progress_bar(self.verbose, "choosing", total=3 * len(folds) + 1, unit="steps") as done,
             single_threaded_blas(),
         ):
-            chosen, tried, edges = self._choose_closed_forms(model, kept, run, done)
+            chosen, tried, edges = self._choose_closed_forms(model, kept, done)
             self.grid_edges_ = as_dict(allowed_edges(model, edges))
             model.set_params(**chosen)
-            epochs, of_epochs = self._choose_epochs(model, folds, run, done)
+            epochs, of_epochs = self._choose_epochs(model, kept, done)
             model.set_params(ranking__n_epochs=epochs)
-            weights, score = self._choose_weights(model, kept, run, done)
+            weights, score = self._choose_weights(model, kept, done)
             params = {**chosen, "ranking__n_epochs": epochs, "weights": weights}
             tried += [*of_epochs, Tried(params, score)]
             self.cv_results_ = as_arrays(tried)
@@ -218,23 +217,24 @@ class CommitteeCV(Search):
         self._expose_best()
         return self
 
+    def _on_folds(
+        self, task: Callable[..., Any], model: Committee, folds: Sequence[_Kept], done: Any
+    ) -> list[Any]:
+        """What a task finds on every fold."""
+        places = range(len(folds))
+        return list(
+            run_tasks(task, places, shared=(model, folds), n_threads=self.n_threads, done=done)
+        )
+
     def _choose_closed_forms(
-        self, model: Committee, folds: Sequence[_Kept], run: Any, done: Any
+        self, model: Committee, folds: Sequence[_Kept], done: Any
     ) -> tuple[dict[str, Any], list[Tried], list[Edge]]:
         """The penalties of every member, by its closed form alone."""
-        members = {name: model.unfitted_member(name) for name, _ in usual_members()}
-
-        def accuracies(fold: _Kept) -> list[np.ndarray]:
-            images = fold.images(model)
-            found = [_accuracy(member, fold.data, images) for member in members.values()]
-            done()
-            return found
-
-        by_fold = run(delayed(accuracies)(fold) for fold in folds)
+        by_fold = self._on_folds(_closed_forms, model, folds, done)
         chosen: dict[str, Any] = {}
         tried: list[Tried] = []
         edges: list[Edge] = []
-        for i, name in enumerate(members):
+        for i, (name, _) in enumerate(usual_members()):
             of_member = _list_grid(name, _GRIDS[name], [found[i] for found in by_fold])
             tried += of_member
             if folds:
@@ -245,42 +245,23 @@ class CommitteeCV(Search):
         return chosen, tried, edges
 
     def _choose_epochs(
-        self, model: Committee, folds: Sequence[FoldData], run: Any, done: Any
+        self, model: Committee, folds: Sequence[_Kept], done: Any
     ) -> tuple[int, list[Tried]]:
         """How long the ranking member is trained, and what was tried."""
         epochs = list(PRESETS["tuned"]["n_epochs"])
-
-        def accuracies(fold: FoldData) -> list[float]:
-            found = fold_scores(
-                model.unfitted_member("ranking").set_params(n_threads=1), epochs, fold
-            )
-            done()
-            return found
-
-        by_fold = run(delayed(accuracies)(fold) for fold in folds)
+        by_fold = self._on_folds(_by_epoch, model, folds, done)
         tried = list_tried([{}], epochs, by_fold, len(folds))
         best = max(tried, key=lambda one: one.mean)  # the first of equals
         named = [Tried({"ranking__n_epochs": one.params["n_epochs"]}, one.scores) for one in tried]
         return int(best.params["n_epochs"]), named
 
     def _choose_weights(
-        self, model: Committee, folds: Sequence[_Kept], run: Any, done: Any
+        self, model: Committee, folds: Sequence[_Kept], done: Any
     ) -> tuple[list[float] | None, list[float]]:
         """Weights of the members, and the accuracy of the whole on every fold."""
         if not folds:
             return None, []
-
-        def held_out(fold: _Kept) -> HeldOutScores:
-            committee = clone(model).set_params(n_threads=1)
-            X, y, X_out, y_out, candidates = fold.data
-            committee.check_training_images(X, y)
-            committee.prepare(X, y)
-            committee.learn(fold.images(model))
-            scores = committee.member_scores(X_out, candidates)
-            done()
-            return HeldOutScores(scores, y_out, candidates)
-
-        found = run(delayed(held_out)(fold) for fold in folds)
+        found = self._on_folds(_held_out, model, folds, done)
         # Scores of unseen classes spread less than those of seen ones, and not by the same factor.
         spreads = np.exp(np.mean([np.log(_spreads(fold.scores)) for fold in found], axis=0))
         alike = [fold._replace(scores=fold.scores / spreads[:, None, None]) for fold in found]
@@ -320,6 +301,32 @@ class _Kept:
         images = self._images or fold_images(model.unfitted_member("ranking"), self.data)
         self._images = images if self._keep else None
         return images
+
+
+def _closed_forms(place: int, model: Committee, folds: Sequence[_Kept]) -> list[np.ndarray]:
+    """Accuracy of every member's closed form on one fold, for its whole grid."""
+    fold = folds[place]
+    images = fold.images(model)
+    return [
+        _accuracy(model.unfitted_member(name), fold.data, images) for name, _ in usual_members()
+    ]
+
+
+def _by_epoch(place: int, model: Committee, folds: Sequence[_Kept]) -> list[float]:
+    """Accuracy of the ranking member on one fold, by number of epochs."""
+    ranking = model.unfitted_member("ranking").set_params(n_threads=1)
+    return fold_scores(ranking, list(PRESETS["tuned"]["n_epochs"]), folds[place].data)
+
+
+def _held_out(place: int, model: Committee, folds: Sequence[_Kept]) -> HeldOutScores:
+    """Scores of the members, learned without the held-out classes of one fold, for these."""
+    fold = folds[place]
+    committee = clone(model).set_params(n_threads=1)
+    X, y, X_out, y_out, candidates = fold.data
+    committee.check_training_images(X, y)
+    committee.prepare(X, y)
+    committee.learn(fold.images(model))
+    return HeldOutScores(committee.member_scores(X_out, candidates), y_out, candidates)
 
 
 def _accuracy(member: Any, fold: FoldData, images: SharedImages) -> np.ndarray:

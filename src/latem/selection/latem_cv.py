@@ -7,9 +7,9 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import clone
 
+from latem.core.parallel import run_tasks
 from latem.core.validation import Interval, StrOptions
 from latem.models import model_rows
 from latem.models.grid_edges import Edge, edges_in_array
@@ -175,22 +175,18 @@ class LatEmCV(Search):
         return len(folds) * len(self.class_kernel) if self.preset == "tuned" else 0
 
     def _choose_first(
-        self, model: Any, folds: Sequence[FoldData], n_threads: int, done: Callable[[], None]
+        self, model: Any, folds: Sequence[FoldData], done: Callable[[], None]
     ) -> tuple[dict[str, Any], list[Edge]]:
         """ESZSL's two penalties and the kernel's width, by the closed form alone."""
         if not self._n_first_steps(folds):
             return {}, []
         widths = [None if width is None else float(width) for width in self.class_kernel]
 
-        def run(width: float | None, fold: FoldData) -> np.ndarray:
-            kernel = clone(model).set_params(class_kernel=width)
-            scores = map_accuracy(kernel, fold, gammas=GAMMAS, lams=LAMS)
-            done()
-            return scores
-
-        found = Parallel(n_threads, backend="threading")(
-            delayed(run)(width, fold) for width in widths for fold in folds
+        pieces = [(width, i) for width in widths for i in range(len(folds))]
+        tasks = run_tasks(
+            _penalties, pieces, shared=(model, folds), n_threads=self.n_threads, done=done
         )
+        found = list(tasks)
         by_width = np.array(found).reshape(len(widths), len(folds), len(GAMMAS), len(LAMS))
         by_width = by_width.mean(axis=1)
         first = int(by_width.max(axis=(1, 2)).argmax())  # of equals the first width
@@ -228,3 +224,12 @@ class LatEmCV(Search):
             # files of before these two could be given beside it
             params |= {"feature_scaling": "preset", "init_scale": None}
         return cls(**params)
+
+
+def _penalties(
+    piece: tuple[float | None, int], model: Any, folds: Sequence[FoldData]
+) -> np.ndarray:
+    """Accuracy of the closed form on one fold, for one width and every pair of penalties."""
+    width, place = piece
+    kernel = clone(model).set_params(class_kernel=width)
+    return map_accuracy(kernel, folds[place], gammas=GAMMAS, lams=LAMS)

@@ -1,6 +1,7 @@
-"""`HeldOutSearch`: parameters of any model, chosen on held-out classes.
+"""What searches on held-out classes share: candidates, folds, the final fit, files.
 
-Candidates are trained side by side in threads, over one copy of each fold's features.
+Candidates are trained side by side in threads, over one copy of each fold's features, or wherever
+joblib is told to run them (`latem.core.parallel`).
 """
 
 from __future__ import annotations
@@ -9,28 +10,30 @@ import copy
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
+from latem.core.parallel import run_tasks
 from latem.core.progress import progress_bar
 from latem.core.storage import FileFormatError
-from latem.core.threads import resolve_threads, single_threaded_blas
-from latem.core.validation import HasMethods, Interval, check_params, validated
+from latem.core.threads import single_threaded_blas
+from latem.core.validation import check_params, validated
 from latem.models.base import ZeroShotClassifier, forget_learned, plain_params
-from latem.models.checks import check_is_model
+from latem.models.block_images import ReadBlocks, read_blocks
 from latem.models.files import unpack
 from latem.models.folds import class_folds, image_folds
+from latem.models.from_sums import FromSums
 from latem.models.grid_edges import Edge, allowed_edges, as_dict, edges_in_list, warn_of_edges
+from latem.models.lazy import on_blocks
 from latem.models.ranking import RankingModel
+from latem.models.retrieval import RowScorer
+from latem.models.scoring import Keep
 from latem.models.table_model import TableClassifier
 from latem.selection.folds import FoldData, fold_scores, list_tried
-from latem.selection.grids import GRIDS
 from latem.selection.results import Tried, as_arrays, as_plain, as_tried, from_plain
 
 if TYPE_CHECKING:
@@ -41,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 class Search(ZeroShotClassifier):
-    """What `HeldOutSearch` and `LatEmCV` share: candidates, folds, the final fit, files."""
+    """Base of `HeldOutSearch`, `LatEmCV` and `CommitteeCV`."""
 
     _learned = "best_estimator_"
     cv: int | Sequence[Any]
@@ -69,7 +72,7 @@ class Search(ZeroShotClassifier):
         return 0
 
     def _choose_first(
-        self, model: Any, folds: Sequence[FoldData], n_threads: int, done: Callable[[], None]
+        self, model: Any, folds: Sequence[FoldData], done: Callable[[], None]
     ) -> tuple[dict[str, Any], list[Edge]]:
         """Parameters that are chosen before the grid is tried, on the same folds."""
         return {}, []
@@ -87,12 +90,14 @@ class Search(ZeroShotClassifier):
         """Describe classes as this model does, also for clones."""
 
     @validated
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the parameters on held-out classes, then fit all images.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or images that come in blocks
+            The latter (see `latem.core.blocks`) for models that take them: parameters are then
+            chosen on a sample, and the chosen model is fitted to all.
         y : array-like of shape (n_samples,)
 
         Returns
@@ -105,6 +110,10 @@ class Search(ZeroShotClassifier):
         if self.encoder_ is not None:
             model.encoder_ = self.encoder_
         model.records_training &= self.records_training
+        read = self._read(model, X, y)
+        if read is not None:
+            model.note_encoder(X, len(read.sums.mean))
+            X, y = read.drawn()
         X, y = model.check_training_images(X, y)
         model.check_classes(y)
         folds = self._folds(model, X, y)
@@ -113,15 +122,14 @@ class Search(ZeroShotClassifier):
         candidates = list(ParameterGrid(grid))
         for params in [*candidates, *({"n_epochs": n} for n in epochs or ())]:
             check_params(clone(model).set_params(**params))
-        n_threads = resolve_threads(self.n_threads)
         n_steps = len(candidates) * len(folds) + 1 + self._n_first_steps(folds)
         with (
             progress_bar(self.verbose, "choosing", total=n_steps, unit="trainings") as done,
             single_threaded_blas(),
         ):
-            first, edges = self._choose_first(model, folds, n_threads, done)
+            first, edges = self._choose_first(model, folds, done)
             model.set_params(**first)
-            scores = self._try_all(model, candidates, epochs, folds, n_threads, done)
+            scores = self._try_all(model, candidates, epochs, folds, done)
             tried = list_tried(candidates, epochs, scores, len(folds))
             best = max(tried, key=lambda one: one.merit)  # the first of equals
             self.cv_results_ = as_arrays(tried)
@@ -137,12 +145,24 @@ class Search(ZeroShotClassifier):
                 )
             edges = allowed_edges(model, edges)
             self.grid_edges_ = as_dict(edges)
+            if read is not None:
+                X, y = read, None
             self.best_estimator_ = self._final_fit(model, X, y)
             done()
         self._expose_best()
         asked = [edge for edge in edges if self._is_asked_for(edge.name)]
         warn_of_edges(type(model).__name__, asked)
         return self
+
+    def _read(self, model: TableClassifier, X: Any, y: Any) -> ReadBlocks | None:
+        """Images that come in blocks, passed over; None if they are an array."""
+        blocks = model.blocks_of(X, y) if isinstance(model, FromSums) else None
+        if blocks is None or isinstance(blocks, ReadBlocks):
+            return blocks
+        hashed = model.records_training
+        read = read_blocks(blocks, model.feature_scaling, sample=True, hashed=hashed)
+        _log.info("choosing on %d of %d images", len(read.drawn()[0]), read.sums.n)
+        return read
 
     def _checked_grid(self) -> dict[str, list[Any]]:
         grid = {name: list(values) for name, values in self.tried_values().items()}
@@ -168,24 +188,16 @@ class Search(ZeroShotClassifier):
         candidates: list[dict[str, Any]],
         epochs: list[int] | None,
         folds: list[FoldData],
-        n_threads: int,
         done: Callable[[], None],
     ) -> list[list[float]]:
         """Scores of every candidate on every fold, fold by fold; one per number of epochs."""
+        pieces = [(params, i) for params in candidates for i in range(len(folds))]
+        shared = (model, folds, epochs, self.patience)
+        tasks = run_tasks(_try, pieces, shared=shared, n_threads=self.n_threads, done=done)
+        return list(tasks)
 
-        def run(params: dict[str, Any], fold: FoldData) -> list[float]:
-            candidate = clone(model).set_params(**params, n_threads=1)
-            candidate.records_training = False
-            scores = fold_scores(candidate, epochs, fold, self.patience)
-            done()
-            return scores
-
-        return Parallel(n_threads, backend="threading")(
-            delayed(run)(params, fold) for params in candidates for fold in folds
-        )
-
-    def _final_fit(self, model: TableClassifier, X: np.ndarray, y: np.ndarray) -> Any:
-        """The chosen model, fitted to all images; X is a plain array by now."""
+    def _final_fit(self, model: TableClassifier, X: Any, y: Any) -> Any:
+        """The chosen model, fitted to all images: a plain array, or blocks that have been read."""
         best: Any = clone(model).set_params(**self.best_params_).fit(X, y)
         if hasattr(model, "feature_names_in_"):
             best.feature_names_in_ = model.feature_names_in_
@@ -225,6 +237,7 @@ class Search(ZeroShotClassifier):
         other._take_classes(other.best_estimator_)
         return other
 
+    @on_blocks
     def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:
         """Compatibility of images and classes, by the chosen model; see there.
 
@@ -239,6 +252,23 @@ class Search(ZeroShotClassifier):
         """
         check_is_fitted(self)
         return self.best_estimator_.decision_function(X, classes)
+
+    def row_scorer(self, X: Any, classes: Any) -> RowScorer:
+        """What scores some rows of many images, see `latem.models.retrieval`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        classes
+            Which classes to score; see `decision_function`.
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.row_scorer(X, classes)
+
+    def each_scored(self, X: Any, classes: Any, keep: Keep) -> None:
+        """Call `keep(rows, parts)` for blocks of images, by the chosen model."""
+        check_is_fitted(self)
+        self.best_estimator_.each_scored(X, classes, keep)
 
     def settled(self, classes: Any) -> Any:
         """A `classes` argument that means the same classes every time."""
@@ -267,7 +297,8 @@ class Search(ZeroShotClassifier):
 
     def _stored_params(self) -> dict[str, Any]:
         """Parameters for the model file, as plain data."""
-        return plain_params(self.get_params(deep=False))
+        params = plain_params(self.get_params(deep=False))
+        return {**params, "n_threads": None}  # a matter of the machine, not of the model
 
     def pack(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Everything a file of this search holds: arrays, and plain data."""
@@ -321,122 +352,15 @@ class Search(ZeroShotClassifier):
         """Unfitted search from the parameters of a file and its fitted model."""
 
 
-class HeldOutSearch(Search):
-    """Any model with its parameters chosen on held-out classes.
-
-    Parameters
-    ----------
-    model : a model
-        LatEm or one of the baselines.
-    grid : dict of parameter name to values, or None
-        Values to try; None takes those of `latem.selection.GRIDS` for this kind of model.
-    cv : int or sequence of class names
-        Number of class-disjoint folds, or the classes to hold out once (a dataset's val classes).
-        Each candidate is scored among the held-out classes only, by mean per-class accuracy. With
-        one-hot classes, which cannot be held out, folds of images are used instead; if there are
-        too few for that, the first candidate is taken.
-    patience : int or None
-        Early stopping of models that are trained in epochs, if `n_epochs` is among what is tried:
-        a candidate's training ends after so many of its numbers of epochs in a row that are no
-        better than one before. The rest get the score NaN and are not chosen; with several folds,
-        those that one fold did not come to. None tries them all.
-    n_threads : int or None
-        Candidates to train side by side; None uses all cores. Results do not depend on it.
-    verbose : bool
-        Whether to show a progress bar.
-    random_state : int, RandomState or None
-        How classes are assigned to the folds. The model has its own `random_state`.
-
-    Attributes
-    ----------
-    best_estimator_ : model
-        Fitted to all images with the best parameters.
-    best_params_ : dict
-        Of equally good ones the first of the grid.
-    best_score_ : float
-        Its mean accuracy over the folds.
-    best_index_ : int
-        Its place in `cv_results_`.
-    cv_results_ : dict of arrays
-        As scikit-learn's searches have it: "params", "param_NAME" for every parameter,
-        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score".
-        Also "edge_NAME", whether a candidate's value is the lowest or the highest of a grid of
-        three numbers or more.
-    grid_edges_ : dict of parameter name to "lowest" or "highest"
-        Chosen values at the end of their grids that are better than all others: a better one may
-        lie beyond, and a `GridEdgeWarning` says so.
-
-    Examples
-    --------
-    >>> from latem import SJE, HeldOutSearch, make_latent_world
-    >>> world = make_latent_world(n_poses=1, n_images=6, random_state=0)
-    >>> sje = SJE(world.embeddings["att"], random_state=0)
-    >>> grid = {"learning_rate": [0.01, 0.1], "n_epochs": [10, 20]}
-    >>> search = HeldOutSearch(sje, grid, cv=world.split().val).fit(*world.training())
-    >>> sorted(search.best_params_)
-    ['learning_rate', 'n_epochs']
-    >>> search.cv_results_["mean_test_score"].shape
-    (4,)
-    """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "model": [HasMethods(["fit", "decision_function"])],
-        "grid": [dict, None],
-        "cv": [Interval(Integral, 2, None, closed="left"), "array-like"],
-        "patience": [Interval(Integral, 1, None, closed="left"), None],
-        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
-        "verbose": ["boolean"],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        model: Any,
-        grid: Mapping[str, Sequence[Any]] | None = None,
-        *,
-        cv: int | Sequence[Any] = 5,
-        patience: int | None = None,
-        n_threads: int | None = None,
-        verbose: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-    ):
-        self.model = model
-        self.grid = grid
-        self.cv = cv
-        self.patience = patience
-        self.n_threads = n_threads
-        self.verbose = verbose
-        self.random_state = random_state
-
-    def unfitted_model(self) -> TableClassifier:
-        """Unfitted model whose parameters are to be chosen."""
-        check_is_model(self.model, "HeldOutSearch")
-        if not isinstance(self.model, TableClassifier):
-            raise TypeError(
-                f"HeldOutSearch chooses parameters of models with one class table, not of "
-                f"{type(self.model).__name__}."
-            )
-        return clone(self.model)
-
-    def tried_values(self) -> Mapping[str, Sequence[Any]]:
-        """Values to try by parameter."""
-        if self.grid is not None:
-            return self.grid
-        name = type(self.model).__name__
-        if name not in GRIDS:
-            raise ValueError(f"There is no usual grid for {name}: give one.")
-        return GRIDS[name]
-
-    def _take_classes(self, best: TableClassifier) -> None:
-        self.model = clone(self.model).set_params(class_embeddings=best.class_embeddings)
-
-    def _stored_params(self) -> dict[str, Any]:
-        params = super()._stored_params()
-        given = self.model.get_params(deep=False)  # before the best values were chosen
-        params["model"] = plain_params({name: given[name] for name in self.tried_values()})
-        return params
-
-    @classmethod
-    def _rebuild(cls, params: dict[str, Any], best: TableClassifier) -> HeldOutSearch:
-        given = params.pop("model", {})  # earlier files have none
-        return cls(clone(best).set_params(**given), **params)
+def _try(
+    piece: tuple[dict[str, Any], int],
+    model: TableClassifier,
+    folds: Sequence[FoldData],
+    epochs: list[int] | None,
+    patience: int | None,
+) -> list[float]:
+    """Scores of one candidate on one fold."""
+    params, place = piece
+    candidate: Any = clone(model).set_params(**params, n_threads=1)
+    candidate.records_training = False
+    return fold_scores(candidate, epochs, folds[place], patience)

@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from latem.core.messages import shortened
 from latem.server.measures import Measures
 from latem.server.problems import problem_response
 from latem.server.sessions import COOKIE, HEADER, Session, Sessions
@@ -160,12 +161,15 @@ class Guard:
         host = headers.get("host", "")
         if hosts is not None and _host_name(host) not in hosts:
             return 403, (
-                "This server does not answer to this host name; start it with --allowed-host NAME "
-                "to let it."
+                f"This server does not answer to the host name {shortened(host)!r}; start it with "
+                f"--allowed-host NAME to let it."
             )
         origin = headers.get("origin")
         if scope["method"] not in _SAFE and origin is not None and not _same_host(origin, host):
-            return 403, "Pages of other hosts may not use this server."
+            return 403, (
+                f"Pages of other hosts, such as {shortened(origin)!r}, may not use this server; "
+                f"open its own page."
+            )
         length = byte_count(headers.get("content-length", "0"))
         limit = self._largest(scope, headers)
         if length is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from latem.core.messages import near_name
 from latem.embeddings.table_checks import as_python
 from latem.features.chunks import prepared
 from latem.features.pictures import too_large
@@ -81,8 +81,7 @@ def known_class(served: Served, session: Session | None, name: str) -> Any:
     if invented is not None and invented.model == served.name:
         return invented
     known = [*served.cards, *(() if session is None else session.classes)]
-    near = difflib.get_close_matches(name, known[:5000], 1)
-    hint = f" Did you mean {near[0]!r}?" if near else " GET /api/classes lists them."
+    hint = near_name(name, known) or " GET /api/classes lists them."
     raise ProblemError(400, f"There is no class {name!r}.{hint}")
 
 
@@ -250,10 +249,6 @@ def explanation(
             served.model, X[None], classes, against=against, seen_penalty=penalty
         )
     found = why.to_dict(n)
-    for family in found["families"]:
-        start = f"{family['name']}::"
-        for member in family["members"]:
-            member["label"] = member["name"].removeprefix(start)
     named, other = (as_python(one) for one in (why.named, why.runner_up))
     return {
         **found,

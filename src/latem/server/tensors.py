@@ -67,7 +67,7 @@ def read_tensor(name: str, datatype: str, shape: list[int], data: Any, raw: byte
     except ValueError:
         raise ProblemError(400, f"Tensor {name!r} has rows of different lengths.") from None
     if values.size != n or values.dtype.kind not in "fiu":
-        raise ProblemError(400, f"Tensor {name!r} must hold {n} numbers.")
+        raise ProblemError(400, f"Tensor {name!r} must hold {n} numbers, as its shape says.")
     return values.reshape(shape)
 
 

@@ -9,12 +9,9 @@ alone, so the file has the same bytes whatever happened in between.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import os
-import shutil
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
@@ -23,21 +20,20 @@ from typing import Any
 
 import numpy as np
 
-from latem.core.storage import atomic_path, check_target, library_versions, only_one
+from latem.core.alone import work_folder
+from latem.core.storage import library_versions, writing
 from latem.inspection.families import family_of_columns
 from latem.inspection.speakers import inner_model
 from latem.models.answering import BATCH, Asked
-from latem.models.answers import COLUMNS, DOUBTFUL, NONE, Answer
+from latem.models.answers import DOUBTFUL, NONE, Answer
 from latem.models.checks import check_is_model
+from latem.workflows.answer_files import check_bulk_target, check_there_is_one, write_answers
 from latem.workflows.name_pictures import answered
-
-FORMATS = (".csv", ".jsonl", ".parquet")
-_CHUNK = 1000  # answers that are written to a Parquet file together
 
 
 @dataclass(frozen=True)
 class Bulk:
-    """What a run over many pictures came to.
+    """What a run over many pictures, or rows of features, came to.
 
     Attributes
     ----------
@@ -88,14 +84,15 @@ def name_in_bulk(
     """
     out = Path(out)
     check_bulk_target(out, explain=explain)
+    check_there_is_one(pictures)
     check_is_model(model, "name_in_bulk")
     asked = Asked(model, classes, top, seen_penalty, false_accept_rate)
     work = out.with_name(f".{out.name}.answers")
-    work.mkdir(exist_ok=True)
-    with only_one(work / "lock", f"Another run is writing {out}; wait, or name another file."):
+    busy = f"Another run is writing {out}; wait, or name another file."
+    with writing(out), work_folder(work, busy):
         journal = Journal(
             work / "journal.jsonl",
-            _identity(asked, pictures, _families(asked, groups) if explain else None),
+            identity_of(asked, [_families(asked, groups) if explain else None, BATCH], pictures),
         )
         done = n_resumed = journal.n_answers
         report = progress or (lambda done, total: None)
@@ -109,19 +106,7 @@ def name_in_bulk(
                 done += len(answers)
                 report(done, len(pictures))
         counts = write_answers(journal, out)
-    shutil.rmtree(work, ignore_errors=True)  # some systems remove no file that is open
     return Bulk(len(pictures), counts["error"], counts[DOUBTFUL], counts[NONE], n_resumed=n_resumed)
-
-
-def check_bulk_target(out: Path, *, explain: bool = False) -> None:
-    """Raise now what writing this file would raise after long work."""
-    if out.suffix.lower() not in FORMATS:
-        raise ValueError(f"{out} must end in {', '.join(FORMATS)}, which says how to write it.")
-    if explain and out.suffix.lower() != ".jsonl":
-        raise ValueError("Explanations do not fit into a table; write a .jsonl file.")
-    if out.suffix.lower() == ".parquet":
-        _parquet()
-    check_target(out)
 
 
 class Journal:
@@ -195,23 +180,30 @@ def _families(asked: Asked, groups: Any) -> list[Any]:
     return sorted(family_of_columns(table, groups).items())
 
 
-def _identity(
-    asked: Asked, pictures: Sequence[str | PathLike[str]], families: list[Any] | None
-) -> str:
-    """Digest of everything the answers depend on; `families` of what is to be explained."""
+def identity_of(asked: Asked, about: list[Any], files: Iterable[str | PathLike[str]]) -> str:
+    """Digest of everything that answers depend on.
+
+    Parameters
+    ----------
+    asked : Asked
+    about : list
+        What else they depend on, as plain data.
+    files : iterable of path
+        What is answered about; size and time of each file are looked at.
+    """
     digest = hashlib.sha256()
     tensors, meta = asked.model.pack()
     for name, array in sorted(tensors.items()):
         digest.update(name.encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(np.ascontiguousarray(array).data)
     vectors = getattr(asked.classes, "vectors", None)
-    digest.update(b"" if vectors is None else np.ascontiguousarray(vectors).tobytes())
+    digest.update(b"" if vectors is None else np.ascontiguousarray(vectors).data)
     facts = [
         json.dumps(meta, default=str, sort_keys=True),
         [str(name) for name in asked.names.tolist()],
-        [asked.top, asked.penalty, asked.rate, families, BATCH],
+        [asked.top, asked.penalty, asked.rate, about],
         library_versions(),
-        [[os.fspath(picture), *_stamp(picture)] for picture in pictures],
+        [[os.fspath(file), *_stamp(file)] for file in files],
     ]
     digest.update(json.dumps(facts).encode())
     return digest.hexdigest()
@@ -223,85 +215,3 @@ def _stamp(path: str | PathLike[str]) -> list[int | None]:
     except OSError:
         return [None, None]
     return [facts.st_size, facts.st_mtime_ns]
-
-
-def write_answers(
-    answers: Iterable[Answer], out: Path, columns: Sequence[str] = COLUMNS
-) -> Counter[str]:
-    """Write answers to the file that was asked for, whole or not at all, and count.
-
-    Parameters
-    ----------
-    answers : iterable of Answer
-    out : Path
-        Ends in one of `FORMATS`.
-    columns : sequence of str
-        Names of the entries of `Answer.rows`.
-
-    Returns
-    -------
-    Counter
-        Number of answers by verdict, and under "error" of those that could not be read.
-    """
-    counts: Counter[str] = Counter()
-
-    def counted() -> Iterator[Answer]:
-        for answer in answers:
-            counts["error" if answer.error else str(answer.verdict)] += 1
-            yield answer
-
-    writers = {".csv": _write_csv, ".jsonl": _write_jsonl, ".parquet": _write_parquet}
-    with atomic_path(out) as temporary:
-        writers[out.suffix.lower()](counted(), temporary, columns)
-    return counts
-
-
-def _write_csv(answers: Iterator[Answer], path: Path, columns: Sequence[str]) -> None:
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(columns)
-        for answer in answers:
-            lines.writerows(answer.rows())
-
-
-def _write_jsonl(answers: Iterator[Answer], path: Path, columns: Sequence[str]) -> None:
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        for answer in answers:
-            file.write(json.dumps(answer.to_dict(), ensure_ascii=False) + "\n")
-
-
-def _write_parquet(answers: Iterator[Answer], path: Path, columns: Sequence[str]) -> None:
-    arrow, parquet = _parquet()
-    text, number = arrow.string(), arrow.float64()
-    numbers = {"probability": number, "score": number, "strangeness": number}
-    kinds = {"place": arrow.int64(), **numbers}
-    types = [kinds.get(name, text) for name in columns]
-    schema = arrow.schema(list(zip(columns, types, strict=True)))
-    with parquet.ParquetWriter(path, schema) as file:
-        waiting: list[Answer] = []
-
-        def write() -> None:
-            rows = [row for answer in waiting for row in answer.rows()]
-            parts = zip(*rows, strict=True) if rows else ([] for _ in columns)
-            arrays = [
-                arrow.array([None if v is None else str(v) for v in part] if t == text else part, t)
-                for part, t in zip(map(list, parts), types, strict=True)
-            ]
-            file.write_table(arrow.Table.from_arrays(arrays, schema=schema))
-            waiting.clear()
-
-        for answer in answers:
-            waiting.append(answer)
-            if len(waiting) == _CHUNK:
-                write()
-        if waiting:
-            write()
-
-
-def _parquet() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise ImportError("Parquet files need pyarrow: pip install 'latem[parquet]'.") from None
-    return pyarrow, pyarrow.parquet

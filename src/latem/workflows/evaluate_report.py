@@ -28,6 +28,7 @@ from latem.report.names import label, percent, pictograph
 
 PAGE = "report.html"
 _SUFFIXES = (".html", ".htm")
+_OTHER_FORMATS = (".pdf", ".png", ".svg", ".json", ".csv", ".txt", ".md")
 _N_PAIRS = 8
 
 
@@ -87,9 +88,11 @@ def report_evaluation(
         seed=seed,
     )
     summary = summary_of(model, dataset, result, missing, Pictures(dataset, pictures), n=n)
-    folder = RunFolder(path) if whole_folder else None
-    write_evaluation(summary, file)
-    if folder is not None:
+    if not whole_folder:
+        write_evaluation(summary, file)
+        return result
+    with RunFolder(path) as folder:
+        write_evaluation(summary, folder.file(file.name))
         frame = result.to_frame()
         header = [frame.index.name, *frame.columns]
         folder.write_table("classes.csv", header, frame.reset_index().to_numpy().tolist())
@@ -101,6 +104,8 @@ def report_evaluation(
 def page_path(path: str | PathLike[str]) -> Path:
     """The page that `report_evaluation` writes for a path."""
     path = Path(path)
+    if path.suffix.lower() in _OTHER_FORMATS:
+        raise ValueError(f"{path} must end in .html, or be a folder: the page is HTML.")
     return path if path.suffix.lower() in _SUFFIXES else path / PAGE
 
 

@@ -18,7 +18,9 @@ from latem.embeddings.table_checks import as_python
 from latem.inspection.galleries import galleries_of, kinds_for
 from latem.inspection.image_index import ImageIndex
 from latem.inspection.pictures import Pictures
+from latem.models.checks import check_fits
 from latem.report.names import label, pictograph
+from latem.workflows.find import image_index
 
 AMONG = ("unseen", "seen", "all")
 
@@ -48,7 +50,7 @@ class Explorer:
         self.pictures = None if dataset is None else Pictures(dataset, pictures)
         self._lock = threading.Lock()
         if dataset is not None:
-            _check_fits(model, dataset)
+            check_fits(model, dataset)
 
     @cached_property
     def about(self) -> dict[str, Any] | None:
@@ -160,14 +162,14 @@ class Explorer:
 
     @property
     def index(self) -> ImageIndex:
-        """All images of the dataset, prepared for the model when they are first needed."""
+        """All images of the dataset, with the index beside their file if they are many."""
         with self._lock:
             return self._index
 
     @cached_property
     def _index(self) -> ImageIndex:
         assert self.dataset is not None
-        return ImageIndex(self.model, np.asarray(self.dataset.features, np.float32))
+        return image_index(self.model, self.dataset.features)
 
     def find(self, wanted: Any, k: int, among: str = "all") -> list[dict[str, Any]]:
         """The images that fit a class best, each with its `score`.
@@ -255,12 +257,3 @@ class Explorer:
             "notes": group["notes"],
             "images": images,
         }
-
-
-def _check_fits(model: Any, dataset: ZeroShotDataset) -> None:
-    width = dataset.features.shape[1]
-    if width != model.n_features_in_:
-        raise ValueError(
-            f"The model was trained on {model.n_features_in_} features, but the images of "
-            f"{dataset.name or 'the dataset'} have {width}: give the dataset it was trained on."
-        )

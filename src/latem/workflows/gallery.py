@@ -11,6 +11,7 @@ from latem.core.run_folder import RunFolder
 from latem.datasets.dataset import ZeroShotDataset
 from latem.inspection.galleries import galleries_of
 from latem.inspection.pictures import Pictures
+from latem.models.checks import check_fits
 from latem.report.page import write_gallery
 
 _HEADER = ("by", "group", "place", "image", "class", "named", "score")
@@ -47,11 +48,11 @@ def make_gallery(
     list of dict
         The galleries, each with `by` and `groups`.
     """
+    check_fits(model, dataset)
     galleries = galleries_of(
         model, dataset, split, by=by, traits=traits, n=n, pictures=pictures
     )  # fmt: skip
     note = Pictures(dataset, pictures).note(dataset.rows(dataset.split(split).test))
-    folder = RunFolder(out)
     rows = [
         [
             gallery["by"],
@@ -66,11 +67,13 @@ def make_gallery(
         for group in gallery["groups"]
         for place, image in enumerate(group["images"], start=1)
     ]
-    folder.write_table("images.csv", _HEADER, rows)
     of = f" of {dataset.name}" if dataset.name else ""
     title = f"What {type(model).__name__} has learned: unseen classes{of}"
-    write_gallery(galleries, folder.file("gallery.html"), title=title, notes=[note] if note else [])
-    folder.finish({"command": "gallery", **(record or {})})
+    notes = [note] if note else []
+    with RunFolder(out) as folder:
+        folder.write_table("images.csv", _HEADER, rows)
+        write_gallery(galleries, folder.file("gallery.html"), title=title, notes=notes)
+        folder.finish({"command": "gallery", **(record or {})})
     return galleries
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from latem.embeddings.describe import Description
+from latem.embeddings.describe import Description, check_once
 from latem.embeddings.table import ClassEmbeddings
 from latem.embeddings.text import SentenceEncoder, text_embeddings
 from latem.embeddings.trait import Trait
@@ -96,6 +96,8 @@ def _description(
     values = {
         column: _cell(value, traits.get(column)) for column, value in dict(changes or {}).items()
     }
+    most, least = list(most), list(least)
+    check_once([*most, *least])
     return start.most(*most).least(*least).set(values)
 
 

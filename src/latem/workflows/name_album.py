@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from latem.core.paths import no_file
 from latem.core.slim import needed
 from latem.datasets.picture_files import find_pictures
 from latem.models.album_answers import (
@@ -69,7 +70,8 @@ def name_album(
     if isinstance(pictures, str | bytes | PathLike):
         raise TypeError("name_album needs a list of pictures; write [picture].")
     pictures = list(pictures)
-    checked_labels(labels, len(pictures), asked.names, owner)  # before the long work
+    known_by = pictures if all(isinstance(one, str | PathLike) for one in pictures) else None
+    checked_labels(labels, len(pictures), asked.names, owner, known_by)  # before the long work
     expected_shares(expected_share, asked.names, owner)
     alone = []
     features: list[np.ndarray] = []
@@ -183,7 +185,7 @@ def read_labels(
     if path.suffix.lower() != ".csv":
         raise ValueError(f"{path} is no list of labels: give a .csv file with image and class.")
     if not path.is_file():
-        raise FileNotFoundError(f"There is no list of labels {str(path)!r}.")
+        raise no_file(path, "list of labels")
     places: dict[str, list[int]] = {}
     for place, picture in enumerate(pictures):
         places.setdefault(os.path.realpath(picture), []).append(place)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from latem.core import storage
+from latem.core.paths import no_file
 from latem.datasets import ZeroShotDataset, hold_out, load_emoji, read_folder
 from latem.inspection.pictures import pictures_folder
 from latem.workflows.train import train_model
@@ -44,6 +45,9 @@ def to_serve(paths: Sequence[str | PathLike[str]], pictures: Path | None = None)
     pictures : path, optional
         Folder of the dataset's pictures.
     """
+    for path in map(Path, paths):
+        if not path.exists():
+            raise no_file(path, "model file or dataset folder")
     folders = [path for path in map(Path, paths) if path.is_dir()]
     files = [path for path in map(Path, paths) if not path.is_dir()]
     if not files:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from latem.core.messages import first_few
+from latem.core.messages import first_few, near_name
 from latem.datasets.dataset import ZeroShotDataset
 from latem.datasets.folder import read_folder
 from latem.datasets.learnable import learning_notes
@@ -261,9 +261,12 @@ def check_kind(kind: str, preset: str | None) -> None:
     """Refuse a model that the command line does not offer, or a preset that it does not have."""
     offered = [row.name for row in model_rows.rows() if row.on_command_line]
     if kind not in offered:
-        raise ValueError(f"There is no model {kind!r}; there are {', '.join(offered)}.")
-    if preset is not None and (kind != "LatEm" or preset not in PRESETS):
-        raise ValueError(f"LatEm has the presets {', '.join(PRESETS)}; {kind} has no {preset!r}.")
+        near = near_name(kind, offered)
+        raise ValueError(f"There is no model {kind!r}; there are {', '.join(offered)}.{near}")
+    if preset is not None and kind != "LatEm":
+        raise ValueError(f"Only LatEm has presets; train {kind} without preset {preset!r}.")
+    if preset is not None and preset not in PRESETS:
+        raise ValueError(f"LatEm has the presets {', '.join(PRESETS)}, not {preset!r}.")
 
 
 def _checked_embedding(dataset: ZeroShotDataset, embedding: str | None, split: str | None) -> str:
@@ -311,7 +314,10 @@ def _model(
     known = model.get_params(deep=False)
     odd = [name for name in given if name not in known]
     if odd:
-        raise ValueError(f"{kind} has no parameter {first_few(odd)}.")
+        raise ValueError(
+            f"{kind} has no parameter {first_few(odd)}; leave it out, or train LatEm, which has "
+            f"n_maps, learning_rate and n_epochs."
+        )
     model.set_params(**given)
     return model.set_params(random_state=seed) if "random_state" in known else model
 

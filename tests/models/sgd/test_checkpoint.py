@@ -231,6 +231,22 @@ def test_equal_parameters_of_another_type_are_the_same_training(world, tmp_path)
         model(world).fit(X, y, checkpoint=tmp_path)
 
 
+def test_a_checkpoint_has_one_training_at_a_time(world, tmp_path):
+    X, y = world.training()
+    path = tmp_path / "training"
+    refused = []
+
+    def try_too(info):
+        with pytest.raises(BlockingIOError, match=r"writes to the checkpoint .*training; wait"):
+            model(world, margin=1.0).fit(X, y, checkpoint=path)
+        refused.append(info.epoch)
+
+    first = model(world, n_epochs=2).fit(X, y, checkpoint=path, callback=try_too)
+    assert refused == [1, 2]
+    assert [file.name for file in tmp_path.iterdir()] == ["training"]
+    np.testing.assert_array_equal(first.maps_, model(world, n_epochs=2).fit(X, y).maps_)
+
+
 @pytest.mark.parametrize("params", [{"n_rivals": 3}, {"average": True}])
 @pytest.mark.parametrize("stop", [2, 3, 5])
 def test_continues_after_pruning_with_all_scores_at_hand(tmp_path, params, stop):

@@ -6,12 +6,14 @@ and refuses to continue any other training.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
 from latem.core import storage
+from latem.core.alone import only_one
 from latem.models.sgd.loop import Progress, Space
 
 
@@ -39,6 +41,16 @@ class Checkpoint:
             raise FileNotFoundError(
                 f"There is no folder {str(self.path.parent)!r} to keep the checkpoint in."
             )
+
+    def held(self) -> AbstractContextManager[None]:
+        """Keep other trainings from writing to the same file while this one does."""
+        return only_one(
+            self.path.with_name(f".{self.path.name}.lock"),
+            f"Another training writes to the checkpoint {self.path}; wait for it, or name another "
+            f"file.",
+            target=self.path,
+            remove=True,
+        )
 
     def write(self, space: Space, progress: Progress, *, last: bool = False) -> None:
         """Write the state if it is time to."""
@@ -84,7 +96,8 @@ class Checkpoint:
                     f"n_epochs={n_epochs}; raise n_epochs or delete it to start again."
                 )
             visits, violations = tensors["visits"], tensors["violations"]
-            space.restore({name: tensors[f"space.{name}"] for name in space.state()})
+            state = {name: tensors[f"space.{name}"] for name in space.state()}
+            self._restore(space, state)
         except KeyError as error:
             raise storage.FileFormatError(f"{self.path} is damaged: it lacks {error}.") from None
         if not visits.dtype == violations.dtype == np.int64:
@@ -94,6 +107,18 @@ class Checkpoint:
         progress.visits, progress.violations = visits, violations
         progress.seed, progress.epoch, progress.history = seed, epoch, history
         progress.stopped = stopped
+
+    def _restore(self, space: Space, state: dict[str, np.ndarray]) -> None:
+        """Bring a space to a stored state, if it can be one."""
+        for name, array in state.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise storage.FileFormatError(
+                    f"{self.path} is damaged: {name} is not finite; delete it to start again."
+                )
+        try:
+            space.restore(state)
+        except ValueError as error:
+            raise storage.FileFormatError(f"{self.path} is damaged: {error}") from None
 
     def _check_record(
         self, seed: object, epoch: object, stopped: object, history: object, progress: Progress

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import blas
 
+from latem.core.arrays import aligned_empty
 from latem.core.threads import single_threaded_blas
 from latem.models.sgd.loop import LONGEST_BLOCK, SHORTEST_BLOCK, Load, RunEpoch, Schedule
 from latem.models.sgd.pairs import check_shape, overflow_allowed
@@ -48,8 +49,8 @@ class DenseClassSpace:
         with single_threaded_blas():
             self.gram = _gram(vectors)
             self.products = maps @ vectors.T
-        n_maps, n_features, n_dimensions = maps.shape
-        self.steps = np.zeros((n_maps, len(vectors), n_features), maps.dtype)
+        n_maps, self.n_features, n_dimensions = maps.shape
+        self.steps = np.zeros((n_maps, len(vectors), self.n_features), maps.dtype)
         self.late = np.zeros(self.steps.shape if average else (0, 0, 0), maps.dtype)
         self.n_epochs = 0
         self._nothing = np.empty((n_maps, 0, n_dimensions), maps.dtype)
@@ -145,6 +146,7 @@ class DenseEmbeddingSpace:
         average: bool = False,
     ):
         self.matrices = maps
+        self.n_features = maps.shape[1]
         self.late = np.zeros(maps.shape if average else (0, 0, 0), maps.dtype)
         self.n_epochs = 0
         self.vectors = vectors
@@ -244,7 +246,7 @@ def dense_epoch(
     Parameters
     ----------
     load : callable
-        Scaled features of the images with the given row numbers.
+        Scaled features of the images with the given row numbers, in the given array.
     labels : ndarray of shape (n_samples,)
         Class numbers.
     draw : callable
@@ -270,10 +272,11 @@ def dense_epoch(
     step, margin = dtype.type(schedule.step), dtype.type(schedule.margin)
     known = length <= _SHORT_BLOCK  # then many visits update: all products are worth having
     counts = np.zeros((2, len(space)), np.int64)
+    images = aligned_empty((length, space.n_features), dtype)
     total = 0.0
     for first in range(0, len(order), length):
         rows = order[first : first + length]
-        X = load(rows)
+        X = load(rows, images)
         scores, projected = space.scores(X)
         if known:  # each with the earlier ones: one triangle is enough
             rank_k = blas.ssyrk if dtype == np.float32 else blas.dsyrk

@@ -4,12 +4,15 @@ Training visits one image at a time, and every visit depends on the updates of t
 before it. To be fast *and* exact, visits are taken in short blocks:
 
 1. all scores a block needs are computed from the maps as they stood when the block began
-   (`class_scores`, or matrix products for the embedding-space form);
+   (`work_on_classes`, or matrix products for the embedding-space form);
 2. `walk_block` walks through the block in order and adds to each score what the updates made
    earlier in the same block would have changed: an update of map k with image p and class q
    changes the score of image t and class c under that map by ±η (x_t·x_p)(y_c·y_q);
-3. the block's updates are applied together (at the next call of `class_scores`, or by a matrix
-   product).
+3. the block's updates are applied together (by `work_on_classes` for the next block, or by matrix
+   products).
+
+Steps 1 and 3 are independent for every class, so threads can share them
+(`latem.models.sgd.team_kernels`).
 
 The result is Algorithm 1 to rounding, whatever the block length. Nothing here draws random
 numbers, allocates anything that grows with the data, or holds the GIL.
@@ -21,6 +24,7 @@ X (T, d)     scaled features of the block's images
 c (T, 2)     class numbers of each visit: [:, 0] the true class, [:, 1] the rival
 S (T, 2, K)  score of those two classes under each map
 win (T, 2)   map to update for the true class (j*) and for the rival (i*); -1 = margin held
+u            numbers of the visits that updated, in order
 Y (C, e)     class vectors
 G (C, C)     products Y Yᵀ, or an empty array where C² would be too much
 V (C, K, d)  W_k y_c for every training class: what an image is multiplied with
@@ -33,8 +37,6 @@ Only leaf functions without branches let the compiler reorder sums, and nothing 
 import numpy as np
 
 from latem.core.slim import needed
-
-NEAR_CACHE = 2**20  # bytes of V to work on at a time
 
 njit = needed("numba", "Compiled trainings").njit
 
@@ -86,6 +88,23 @@ def dot_2x2(x, z, u, v):
         r += z[j] * u[j]
         s += z[j] * v[j]
     return p, q, r, s
+
+
+@leaf
+def dot_4x2(x, y, z, w, u, v):
+    """x·u, x·v, y·u, y·v, z·u, z·v, w·u and w·v in one pass: fewest loads for each product."""
+    zero = x.dtype.type(0)
+    a, b, c, d, e, f, g, h = zero, zero, zero, zero, zero, zero, zero, zero
+    for j in range(x.shape[0]):
+        a += x[j] * u[j]
+        b += x[j] * v[j]
+        c += y[j] * u[j]
+        d += y[j] * v[j]
+        e += z[j] * u[j]
+        f += z[j] * v[j]
+        g += w[j] * u[j]
+        h += w[j] * v[j]
+    return a, b, c, d, e, f, g, h
 
 
 @leaf
@@ -161,68 +180,65 @@ def class_product(G, Y, p, q):
 
 
 @plain
-def class_scores(X, c, U, uc, uwin, G, step, V, S):
-    """Apply the pending updates to V, then fill S[t, s, k] = x_t · V[c[t, s], k].
+def work_on_classes(
+    first, last, U, uc, win, u, begin, update, G, step, V, B, X, end, pair, scores, some, a
+):
+    """Bring classes first to last up to date, then score the pairs of the block they are in.
 
-    U, uc and uwin are images, classes and maps of the updates that the previous block left. V
-    is larger than the near caches, so both jobs are done while a group of its classes is at
-    hand: V travels from memory and back once per block.
+    U, uc, win and u are images, classes, maps and numbers of the updates that the previous block
+    left, sorted by `updates_by_map`; X, `end` and `pair` the block to be scored, sorted by
+    `pairs_by_class`. V and B are changed, and scores[2 t + s, k] = x_t · V[c[t, s], k] filled. V
+    is larger than the near caches, so all of this is done while some of its classes are at hand: V
+    travels from memory and back once per block. `some` and `a` are room for eight numbers.
     """
-    C, K, d = V.shape
-    begin, update = updates_by_map(uwin, K)
-    end, pair = pairs_by_class(c, C)
-    scores = S.reshape((2 * c.shape[0], K))
-    group = max(8, NEAR_CACHE // (K * d * V.itemsize))
-    some = np.empty(8, np.int64)
-    a = np.empty(8, V.dtype)
-    done = 0
-    for first in range(0, C, group):
-        last = min(first + group, C)
-        for k in range(K):
-            m = begin[k]
-            while m < begin[k + 1]:
-                left = begin[k + 1] - m
-                width = left if left < 3 else (8 if left > 6 else 4)
-                for u in range(width):  # padding: any image, with coefficient zero
-                    some[u] = update[m + u] if u < left else update[m]
-                add_updates(
-                    U, uc, uwin, some[:width], min(left, width), k, G, step, a, V, first, last
-                )
-                m += width
-        for q in range(first, last):
-            score_class(X, pair[done : end[q]], V[q], scores)
-            done = end[q]
+    for k in range(V.shape[1]):
+        m = begin[k]
+        while m < begin[k + 1]:
+            left = begin[k + 1] - m
+            width = left if left < 3 else (8 if left > 6 else 4)
+            for i in range(width):  # padding: any image, with coefficient zero
+                some[i] = update[m + i] if i < left else update[m]
+            add_updates(U, uc, win, some[:width], min(left, width), k, G, step, a, V, first, last)
+            m += width
+    for m in range(u.shape[0]):
+        t = u[m]
+        if first <= uc[t, 0] < last:
+            axpy(step, U[t], B[uc[t, 0], win[t, 0]])
+        if first <= uc[t, 1] < last:
+            axpy(-step, U[t], B[uc[t, 1], win[t, 1]])
+    score_classes(first, last, X, end, pair, V, scores)
 
 
 @plain
-def updates_by_map(win, K):
-    """Numbers of the updates that touch each map: update[begin[k]:begin[k + 1]]."""
-    begin = np.zeros(K + 1, np.int64)
-    update = np.empty(2 * win.shape[0], np.int64)
+def updates_by_map(win, u, begin, update):
+    """Sort updates by map: those that touch map k become update[begin[k]:begin[k + 1]]."""
     n = 0
-    for k in range(K):
-        for u in range(win.shape[0]):
-            if win[u, 0] == k or win[u, 1] == k:
-                update[n] = u
+    for k in range(begin.shape[0] - 1):
+        begin[k] = n
+        for m in range(u.shape[0]):
+            t = u[m]
+            if win[t, 0] == k or win[t, 1] == k:
+                update[n] = t
                 n += 1
-        begin[k + 1] = n
-    return begin, update
+    begin[-1] = n
 
 
 @plain
-def pairs_by_class(c, C):
-    """Places in c, flattened, sorted by class: those of class q end before end[q]."""
+def pairs_by_class(c, end, pair):
+    """Sort places in c, flattened, by class: those of class q become pair[end[q]:end[q + 1]]."""
     flat = c.reshape(c.size)
-    end = np.zeros(C + 1, np.int64)
-    pair = np.empty(c.size, np.int64)
+    C = end.shape[0] - 1
+    end[:] = 0
     for e in range(c.size):
         end[flat[e] + 1] += 1
     for q in range(C):
         end[q + 1] += end[q]
-    for e in range(c.size):
+    for e in range(c.size):  # every end[q] moves from the beginning of class q to its end
         pair[end[flat[e]]] = e
         end[flat[e]] += 1
-    return end, pair
+    for q in range(C, 0, -1):
+        end[q] = end[q - 1]
+    end[0] = 0
 
 
 @plain
@@ -258,6 +274,13 @@ def add_updates(U, uc, uwin, s, n, k, G, step, a, V, first, last):
 
 
 @plain
+def score_classes(first, last, X, end, pair, V, scores):
+    """Score the pairs of classes first to last, see `pairs_by_class`."""
+    for q in range(first, last):
+        score_class(X, pair[end[q] : end[q + 1]], V[q], scores)
+
+
+@plain
 def score_class(X, pair, V, S):
     """Fill the scores of one class, S[e] = V x_{e // 2} for every e in `pair`.
 
@@ -266,35 +289,35 @@ def score_class(X, pair, V, S):
     """
     K = V.shape[0]
     n = pair.shape[0]
-    for m in range(0, n - 1, 2):
+    m = 0
+    if K == 1:
+        for m in range(0, n - 1, 2):
+            S[pair[m], 0], S[pair[m + 1], 0] = dot_1x2(V[0], X[pair[m] // 2], X[pair[m + 1] // 2])
+        if n % 2:
+            S[pair[n - 1], 0] = dot(X[pair[n - 1] // 2], V[0])
+        return
+    while m + 4 <= n:
+        a, b, c, d = pair[m], pair[m + 1], pair[m + 2], pair[m + 3]
+        for i in range(0, K, 2):
+            k = min(i, K - 2)
+            (
+                S[a, k], S[a, k + 1], S[b, k], S[b, k + 1],
+                S[c, k], S[c, k + 1], S[d, k], S[d, k + 1],
+            ) = dot_4x2(X[a // 2], X[b // 2], X[c // 2], X[d // 2], V[k], V[k + 1])  # fmt: skip
+        m += 4
+    if m + 2 <= n:
         a, b = pair[m], pair[m + 1]
-        for k in range(0, K - 1, 2):
+        for i in range(0, K, 2):
+            k = min(i, K - 2)
             S[a, k], S[a, k + 1], S[b, k], S[b, k + 1] = dot_2x2(
                 X[a // 2], X[b // 2], V[k], V[k + 1]
             )
-        if K == 1:
-            S[a, 0], S[b, 0] = dot_1x2(V[0], X[a // 2], X[b // 2])
-        elif K % 2:
-            k = K - 2
-            S[a, k], S[a, k + 1], S[b, k], S[b, k + 1] = dot_2x2(
-                X[a // 2], X[b // 2], V[k], V[k + 1]
-            )
-    if n % 2:
-        a = pair[n - 1]
-        for k in range(0, K - 1, 2):
+        m += 2
+    if m < n:
+        a = pair[m]
+        for i in range(0, K, 2):
+            k = min(i, K - 2)
             S[a, k], S[a, k + 1] = dot_1x2(X[a // 2], V[k], V[k + 1])
-        if K == 1:
-            S[a, 0] = dot(X[a // 2], V[0])
-        elif K % 2:
-            S[a, K - 2], S[a, K - 1] = dot_1x2(X[a // 2], V[K - 2], V[K - 1])
-
-
-@plain
-def add_steps(U, uc, uwin, step, B):
-    """Record updates in B, one row each for the true class and the rival."""
-    for u in range(U.shape[0]):
-        axpy(step, U[u], B[uc[u, 0], uwin[u, 0]])
-        axpy(-step, U[u], B[uc[u, 1], uwin[u, 1]])
 
 
 @plain
@@ -308,23 +331,30 @@ def pair_scores(P, Y, c, k, S):
 def later_products(X, first, four, product):
     """Fill product[t, m] = x_t · x_four[m] for all visits from `first` on."""
     a, b, c, d = X[four[0]], X[four[1]], X[four[2]], X[four[3]]
-    for t in range(first, X.shape[0]):
+    t = first
+    while t + 2 <= X.shape[0]:
+        (
+            product[t, 0], product[t + 1, 0], product[t, 1], product[t + 1, 1],
+            product[t, 2], product[t + 1, 2], product[t, 3], product[t + 1, 3],
+        ) = dot_4x2(a, b, c, d, X[t], X[t + 1])  # fmt: skip
+        t += 2
+    if t < X.shape[0]:
         product[t, 0], product[t, 1], product[t, 2], product[t, 3] = dot_1x4(X[t], a, b, c, d)
 
 
 @plain
-def walk_block(X, c, Y, G, S, step, margin, product, win, visits, violations):
+def walk_block(X, c, Y, G, S, step, margin, product, win, updated, visits, violations):
     """Walk through the block in order: correct the scores, decide each visit.
 
     S holds the scores as of the block's beginning and is corrected in place. `product` is room
     for x_t · x_p by visit and number of the update, at least (T, T). `visits[k]` and
     `violations[k]` count how often map k scored the true class best, over all visits and over
-    those that violated the margin. Returns the number of violations and the sum of the hinge
-    losses max(0, margin + F(x, rival) - F(x, true)), which is NaN if any score was.
+    those that violated the margin; `updated` gets the latter's numbers in order. Returns the number
+    of violations and the sum of the hinge losses max(0, margin + F(x, rival) - F(x, true)), which
+    is NaN if any score was.
     """
     T = c.shape[0]
     K = S.shape[2]
-    updated = np.empty(T, np.int64)
     ready = 0  # updates whose products with all later visits are known: multiples of four
     n = 0
     loss = 0.0

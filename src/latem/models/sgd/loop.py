@@ -110,7 +110,7 @@ class Schedule:
     prune_count: str = "violations"
 
 
-Load = Callable[[np.ndarray], np.ndarray]  # scaled features of some rows
+Load = Callable[[np.ndarray, np.ndarray], np.ndarray]  # scaled features of rows, in an array
 RunEpoch = Callable[[int, float, np.ndarray, np.ndarray], float]
 
 

@@ -9,15 +9,15 @@ Both are driven block by block (see `latem.models.sgd.kernels`) and agree to rou
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from latem.core.arrays import aligned, aligned_empty
 from latem.core.threads import run_all, single_threaded_blas
 from latem.models.sgd.loop import LONGEST_BLOCK, SHORTEST_BLOCK, Load, RunEpoch, Schedule
+from latem.models.sgd.team import ClassRows, Epoch
 
 _LARGEST_CLASS_SPACE = 2 * 2**30
-_NONE = np.empty((0, 2), np.int64)
 
 
 class PairClassSpace:
@@ -29,50 +29,33 @@ class PairClassSpace:
         Maps at the start of training.
     vectors : ndarray of shape (n_classes, n_dimensions)
         Class vectors of the training classes.
+    n_threads : int or None
+        Threads over classes; the result does not depend on it.
     """
 
     form = "class"
 
-    def __init__(self, maps: np.ndarray, vectors: np.ndarray):
+    def __init__(self, maps: np.ndarray, vectors: np.ndarray, n_threads: int | None = None):
         self.start = maps
         self.vectors = vectors
+        self.n_threads = n_threads
         n_maps, n_features, _ = maps.shape
-        self.rows = np.empty((len(vectors), n_maps, n_features), maps.dtype)
-        self.steps = np.zeros_like(self.rows)
+        self.rows = aligned_empty((len(vectors), n_maps, n_features), maps.dtype)
+        self.steps = aligned_empty(self.rows.shape, maps.dtype)
+        self.steps[...] = 0
         with single_threaded_blas():
             self.gram = vectors @ vectors.T
             for k in range(n_maps):
                 self.rows[:, k] = vectors @ maps[k].T
-        self._nothing = np.empty((0, n_features), maps.dtype)
-        self._forget_pending()
 
-    def _forget_pending(self) -> None:
-        nothing = (self._nothing, _NONE, _NONE, self.gram, self.rows.dtype.type(0))
-        self._pending: tuple[Any, ...] = nothing
-
-    def scores(self, X: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """Scores of a block's (true, rival) pairs, of shape (n_visits, 2, n_maps)."""
-        from latem.models.sgd import kernels  # late: answering needs no compiler
-
-        scores = np.empty((*classes.shape, len(self)), self.rows.dtype)
-        kernels.class_scores(X, classes, *self._pending, self.rows, scores)
-        self._forget_pending()
-        return scores
-
-    def apply(
-        self, X: np.ndarray, classes: np.ndarray, winners: np.ndarray, step: np.floating
-    ) -> None:
-        """Take the steps of a settled block; `rows` follow when they are next looked at."""
-        from latem.models.sgd import kernels  # late: answering needs no compiler
-
-        updates = winners[:, 0] >= 0
-        X, classes, winners = X[updates], classes[updates], winners[updates]
-        kernels.add_steps(X, classes, winners, step, self.steps)
-        self._pending = (X, classes, winners, self.gram, step)
-
-    def _finish(self) -> None:
-        """Bring `rows` up to date."""
-        self.scores(self._nothing, _NONE)
+    def epoch(
+        self, load: Load, classes: np.ndarray, order: np.ndarray, schedule: Schedule, length: int,
+        visits: np.ndarray, violations: np.ndarray,
+    ) -> float:  # fmt: skip
+        """Visit images in blocks, see `pair_epoch`."""
+        on = ClassRows(self.rows, self.steps, self.vectors, self.gram)
+        one = Epoch(on, load, classes, order, schedule, length, visits, violations)
+        return one.run(on.team_size(len(order), self.n_threads))
 
     def maps(self) -> np.ndarray:
         """Maps as they stand now, W_k = W_k⁰ + B_kᵀ Y (a copy)."""
@@ -84,14 +67,11 @@ class PairClassSpace:
 
     def keep(self, chosen: np.ndarray) -> None:
         """Drop every map that is not in `chosen` (a boolean mask)."""
-        self._finish()
         self.start = self.start[chosen]
-        self.rows = np.ascontiguousarray(self.rows[:, chosen])
-        self.steps = np.ascontiguousarray(self.steps[:, chosen])
+        self.rows, self.steps = aligned(self.rows[:, chosen]), aligned(self.steps[:, chosen])
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything needed to continue to identical bytes."""
-        self._finish()
         return {"start": self.start, "rows": self.rows, "steps": self.steps}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
@@ -100,7 +80,8 @@ class PairClassSpace:
         check_shape(state["start"], (n_maps, *self.start.shape[1:]))
         for name in ("rows", "steps"):
             check_shape(state[name], (len(self.vectors), n_maps, self.start.shape[1]))
-        self.start, self.rows, self.steps = state["start"], state["rows"], state["steps"]
+        self.start = state["start"]
+        self.rows, self.steps = aligned(state["rows"]), aligned(state["steps"])
 
     def __len__(self) -> int:
         return len(self.start)
@@ -124,6 +105,32 @@ class PairEmbeddingSpace:
         self.vectors = vectors
         self.gram = np.empty((0, 0), vectors.dtype)
         self.n_threads = n_threads
+
+    def epoch(
+        self, load: Load, classes: np.ndarray, order: np.ndarray, schedule: Schedule, length: int,
+        visits: np.ndarray, violations: np.ndarray,
+    ) -> float:  # fmt: skip
+        """Visit images in blocks, see `pair_epoch`."""
+        from latem.models.sgd import kernels  # late: answering needs no compiler
+
+        total = 0.0
+        number = self.vectors.dtype.type
+        step, margin = number(schedule.step), number(schedule.margin)
+        winners, updated = np.empty((length, 2), np.int64), np.empty(length, np.int64)
+        product = np.empty((length, length), number)
+        images = aligned_empty((length, self.matrices.shape[1]), number)
+        for first in range(0, len(order), length):
+            rows, block = order[first : first + length], classes[first : first + length]
+            X, won = load(rows, images), winners[: len(rows)]
+            scores = self.scores(X, block)
+            n_updates, loss = kernels.walk_block(
+                X, block, self.vectors, self.gram, scores, step, margin, product, won, updated,
+                visits, violations,
+            )  # fmt: skip
+            if n_updates:
+                self.apply(X, block, won, step)
+            total += loss
+        return total
 
     def scores(self, X: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Scores of a block's (true, rival) pairs, of shape (n_visits, 2, n_maps)."""
@@ -186,7 +193,7 @@ def pair_form(n_classes: int, n_features: int, n_dimensions: int, n_maps: int) -
     """Cheaper form for a problem: "class" or "embedding".
 
     An update costs C rows in class space, a visit costs K·d_y rows in embedding space; measured,
-    the two meet near C = (K + 1)·d_y (`benchmarks/train.py` prints both sides of it). Class space
+    the two meet near C = (K + 1)·d_y (`benchmarks/growth.py` has both along C). Class space
     must also fit comfortably into memory.
     """
     size = 4 * n_classes * (2 * n_maps * n_features + n_classes)
@@ -219,43 +226,14 @@ def pair_epoch(
     Parameters
     ----------
     load : callable
-        Scaled features of the images with the given row numbers.
+        Scaled features of the images with the given row numbers, in the given array.
     labels : ndarray of shape (n_samples,)
         Class numbers, rows of the space's class vectors.
     order, rivals
         See `random_visits`.
     """
-    from latem.models.sgd import kernels  # late: answering needs no compiler
-
-    total = 0.0
     classes = np.stack([labels[order], rivals], axis=1)
-    winners = np.empty((length, 2), np.int64)
-    product = np.empty((length, length), space.vectors.dtype)
-    number = space.vectors.dtype.type
-    step, margin = number(schedule.step), number(schedule.margin)
-    for first in range(0, len(order), length):
-        rows = order[first : first + length]
-        X = load(rows)
-        block = classes[first : first + length]
-        scores = space.scores(X, block)
-        won = winners[: len(rows)]
-        n_updates, loss = kernels.walk_block(
-            X,
-            block,
-            space.vectors,
-            space.gram,
-            scores,
-            step,
-            margin,
-            product,
-            won,
-            visits,
-            violations,
-        )
-        if n_updates:
-            space.apply(X, block, won, step)
-        total += loss
-    return total
+    return space.epoch(load, classes, order, schedule, length, visits, violations)
 
 
 def pair_runner(

@@ -9,11 +9,10 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from latem.server.naming import Writer, among, asking, encoded, known_class, question
-from latem.server.problems import ProblemError, documented
+from latem.server.problems import ProblemError, documented, media_type, wrong_type
 from latem.server.routes.predict import FORM
 from latem.server.routes.shared import (
     answer,
-    media_type,
     own_session,
     served_model,
     session_of,
@@ -82,7 +81,7 @@ async def add(request: Request, album: _Album) -> Response:
     state = state_of(request)
     session, found = _album(request, album)
     if media_type(request) != FORM:
-        raise ProblemError(415, f"The body must be {FORM}.")
+        raise wrong_type(request, FORM)
     pictures, _ = await uploads(request, state.settings.limits.pictures)
     limit = state.settings.limits.album_pictures
     if len(found.pictures) + len(pictures) > limit:
@@ -114,7 +113,10 @@ async def names(request: Request, album: _Album, wanted: NamesRequest) -> Respon
     labels = {}
     for number, label in wanted.labels.items():
         if int(number) >= len(found.pictures) or found.errors[int(number)]:
-            raise ProblemError(400, f"Picture {number} has no place in this album's answers.")
+            raise ProblemError(
+                400,
+                (f"The album has no picture {number} that could be read, so it can have no label."),
+            )
         one = known_class(served, session, label)
         labels[int(number)] = label if isinstance(one, Invented) else one
     given = (asked, found.features, found.pictures, found.errors, labels)
@@ -154,7 +156,7 @@ async def table(request: Request, album: _Album) -> Response:
     """What was answered last, as `latem predict --out answers.csv` writes it."""
     _, found = _album(request, album)
     if found.answers is None:
-        raise ProblemError(409, "The album has not been named yet.")
+        raise ProblemError(409, "The album has not been named yet; name it first.")
     headers = {"Content-Disposition": 'attachment; filename="answers.csv"'}
     return Response(found.answers.to_csv(), 200, headers, "text/csv")
 

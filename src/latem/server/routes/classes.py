@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from latem.core.messages import first_few
 from latem.core.slim import needed
 from latem.core.storage import atomic_path
 from latem.embeddings.table import ClassEmbeddings
+from latem.models.class_view import GROUPS
 from latem.report.names import label
 from latem.server.naming import asking, known_class
 from latem.server.problems import ProblemError, documented
@@ -74,7 +76,9 @@ def _described(served: Served, session: Session | None, name: str) -> Any:
     """A class of the model's own table by its name."""
     found = known_class(served, session, name)
     if isinstance(found, Invented):
-        raise ProblemError(400, "Describe a class by one that the model knows.")
+        raise ProblemError(
+            400, f"{name!r} was invented here; describe a class by one that the model knows."
+        )
     return found
 
 
@@ -109,7 +113,9 @@ async def add_class(request: Request, wanted: NewClass) -> Response:
     name = wanted.name.strip()
     if not name or not name.isprintable():
         raise ProblemError(422, "A class needs a name that can be printed.")
-    if name in served.cards or name in session.classes or name in ("seen", "unseen", "all"):
+    if name in GROUPS:
+        raise ProblemError(409, f"{name!r} means a group of classes; take another name.")
+    if name in served.cards or name in session.classes:
         raise ProblemError(409, f"There is a class {name!r} already; take another name.")
     path = state.settings.classes_file
     if wanted.write and path is None:
@@ -120,7 +126,10 @@ async def add_class(request: Request, wanted: NewClass) -> Response:
     invented = Invented(table, described, row, served.name)
     session.check_room(invented.n_bytes)
     if len(session.classes) >= state.settings.limits.classes:
-        raise ProblemError(413, "This session has as many classes as it may; delete some.")
+        raise ProblemError(
+            413,
+            (f"This session has {len(session.classes)} classes, as many as it may; delete some."),
+        )
     if wanted.write and path is not None:
         await state.work.run(_write, path, row)
     session.classes[name] = invented
@@ -129,14 +138,22 @@ async def add_class(request: Request, wanted: NewClass) -> Response:
     return answer(content, 201, {"Latem-Session": session.name})
 
 
+_ANOTHER = "; start the server with another --classes-file."
+
+
 def _write(path: Any, row: pd.DataFrame) -> None:
     """Add a class to the server's file, or replace the one of its name."""
     pd = needed("pandas", "Files of classes")
     with asking():
         if path.is_file():
-            known = pd.read_csv(path, index_col=0, dtype=object, keep_default_na=False)
+            try:
+                known = pd.read_csv(path, index_col=0, dtype=object, keep_default_na=False)
+            except ValueError:  # of pandas, or of the encoding
+                raise ProblemError(409, f"{path.name} is no table of classes{_ANOTHER}") from None
             if list(known.columns) != list(row.columns):
-                raise ProblemError(409, f"{path.name} has other columns than this model's classes.")
+                raise ProblemError(
+                    409, f"{path.name} has other columns than this model's classes{_ANOTHER}"
+                )
             row = pd.concat([known.drop(index=row.index, errors="ignore"), row])
         with atomic_path(path) as temporary:
             row.to_csv(temporary, index_label="class")
@@ -172,7 +189,8 @@ async def classes_table(
     known = {key: one for key, one in own.items() if one.model == served.name}
     missing = [one for one in name or () if one not in known]
     if missing or not known:
-        raise ProblemError(404, "This session has not invented these classes.")
+        which = first_few(missing) if missing else "any class"
+        raise ProblemError(404, f"This session has not invented {which} for model {served.name!r}.")
     rows = [known[one].row for one in dict.fromkeys(name or known)]
     pd = needed("pandas", "Files of classes")
     text = io.StringIO()

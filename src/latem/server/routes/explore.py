@@ -60,10 +60,10 @@ async def picture(
     if explorer.pictures is not None and row < n:
         path = explorer.pictures.path(row)
     if path is None:
-        raise ProblemError(404, "There is no picture of this row.")
+        raise ProblemError(404, f"There is no picture of row {row}.")
     content = await state.work.run(small_picture, path, int(size))
     if content is None:
-        raise ProblemError(404, "The picture of this row cannot be read.")
+        raise ProblemError(404, f"The picture of row {row} cannot be read.")
     return Response(content, 200, {"Cache-Control": _DAY}, "image/jpeg")
 
 

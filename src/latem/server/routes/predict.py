@@ -21,12 +21,10 @@ from latem.server.naming import (
     named,
     question,
 )
-from latem.server.problems import ProblemError, documented
+from latem.server.problems import JSON, ProblemError, documented, media_type
 from latem.server.routes.shared import (
-    JSON,
     answer,
     json_body,
-    media_type,
     own_session,
     served_model,
     session_of,
@@ -82,7 +80,7 @@ async def predict(request: Request) -> Response:
     """Name images among the classes of a model, with probabilities and "none of these"."""
     if media_type(request) == FORM:
         return await _pictures(request)
-    data = await json_body(request)
+    data = await json_body(request, f"{JSON} or {FORM}")
     features = data.pop("features", None)
     options = PredictRequest.model_validate(data)
     served = served_model(request, options.model)
@@ -185,7 +183,7 @@ def one_image(request: Request, served: Served, wanted: Image) -> np.ndarray:
         return checked_features(served, [wanted.features], 1)[0]
     session = session_of(request)
     if session is None:
-        raise ProblemError(404, "There is no session, so no picture was kept.")
+        raise ProblemError(404, "There is no session, so no picture was kept; send it with keep.")
     found = session.image(str(wanted.image))
     if len(found) != served.model.n_features_in_:
         raise ProblemError(400, "The picture was kept for another model; send it again.")

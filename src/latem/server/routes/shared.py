@@ -6,17 +6,17 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request
 from pydantic_core import from_json, to_json
+from python_multipart.exceptions import FormParserError
 from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from latem.server.naming import State
-from latem.server.problems import ProblemError
+from latem.server.problems import JSON, NO_OBJECT, ProblemError, media_type, wrong_type
 from latem.server.sessions import Session
 from latem.server.shelf import Served
 
 ModelName = Annotated[str | None, Query(max_length=300, description="Which model; the first one.")]
-JSON = "application/json"
 
 
 def state_of(request: Request) -> State:
@@ -48,21 +48,16 @@ def answer(content: Any, status: int = 200, headers: dict[str, str] | None = Non
     return Response(to_json(content, inf_nan_mode="null"), status, headers, JSON)
 
 
-def media_type(request: Request) -> str:
-    """Kind of a request's body, without its parameters."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-async def json_body(request: Request) -> dict[str, Any]:
-    """A request's body, an object in JSON."""
+async def json_body(request: Request, allowed: str = JSON) -> dict[str, Any]:
+    """A request's body, an object in JSON; `allowed` says which kinds of bodies there may be."""
     if media_type(request) != JSON:
-        raise ProblemError(415, f"The body must be {JSON}.")
+        raise wrong_type(request, allowed)
     try:
         found = from_json(await request.body())
     except ValueError as error:
         raise ProblemError(422, f"The body is not JSON: {error}.") from None
     if not isinstance(found, dict):
-        raise ProblemError(422, "The body must be an object in JSON.")
+        raise ProblemError(422, NO_OBJECT)
     return found
 
 
@@ -73,8 +68,14 @@ async def uploads(request: Request, largest: int) -> tuple[list[tuple[str, bytes
         form = await request.form(
             max_files=largest + 1, max_fields=20, max_part_size=limits.upload_bytes
         )
-    except MultiPartException as error:
-        raise ProblemError(400, f"The form cannot be read: {error.message}") from None
+    except HTTPException as error:  # what Starlette makes of a form that it cannot read
+        if error.status_code != 400:
+            raise
+        if "Too many files" in error.detail:
+            raise ProblemError(413, _too_many(largest)) from None
+        raise ProblemError(400, f"The form cannot be read: {error.detail}") from None
+    except FormParserError as error:  # older versions of Starlette let it through
+        raise ProblemError(400, f"The form cannot be read: {error}.") from None
     try:
         pictures: list[tuple[str, bytes]] = []
         fields: dict[str, str] = {}
@@ -91,5 +92,9 @@ async def uploads(request: Request, largest: int) -> tuple[list[tuple[str, bytes
     if not pictures:
         raise ProblemError(422, "The form has no files in its field pictures.")
     if len(pictures) > largest:
-        raise ProblemError(413, f"At most {largest} pictures can be sent at a time.")
+        raise ProblemError(413, _too_many(largest))
     return pictures, fields
+
+
+def _too_many(largest: int) -> str:
+    return f"At most {largest} pictures can be sent at a time."

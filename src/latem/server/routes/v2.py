@@ -16,14 +16,20 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
+from latem.core.messages import shortened
 from latem.core.version import __version__
 from latem.models.answering import Asked
 from latem.models.answers import Answer
 from latem.server.guard import COUNT, byte_count
 from latem.server.naming import checked_features, encoded, named, question
-from latem.server.problems import ProblemError, documented
+from latem.server.problems import NO_OBJECT, ProblemError, documented, media_type, wrong_type
 from latem.server.routes.predict import form_options
-from latem.server.routes.shared import answer, media_type, served_model, session_of, state_of
+from latem.server.routes.shared import (
+    answer,
+    served_model,
+    session_of,
+    state_of,
+)
 from latem.server.shelf import Served
 from latem.server.tensors import BYTES, read_tensor, written
 
@@ -195,7 +201,7 @@ def _served(request: Request, model: str, version: str = "") -> Served:
 async def _read(request: Request) -> tuple[InferRequest, bytes]:
     """The JSON part of a request, and the bytes behind it."""
     if media_type(request) not in ("application/json", _BINARY, ""):
-        raise ProblemError(415, "The body must be application/json, or that with tensors behind.")
+        raise wrong_type(request, "application/json, or that with tensors behind")
     body = _plain(await request.body(), request)
     length = request.headers.get(_LENGTH)
     head, tail = body, b""
@@ -211,6 +217,8 @@ async def _read(request: Request) -> tuple[InferRequest, bytes]:
         content = from_json(head)
     except ValueError as error:
         raise ProblemError(422, f"The body is not JSON: {error}.") from None
+    if not isinstance(content, dict):
+        raise ProblemError(422, NO_OBJECT)
     return InferRequest.model_validate(content), tail
 
 
@@ -221,7 +229,9 @@ def _plain(body: bytes, request: Request) -> bytes:
     if how == "identity":
         return body
     if how not in ("gzip", "deflate"):
-        raise ProblemError(415, "Content-Encoding must be gzip, deflate or identity.")
+        raise ProblemError(
+            415, (f"Content-Encoding must be gzip, deflate or identity, not {shortened(how)!r}.")
+        )
     reader = zlib.decompressobj(zlib.MAX_WBITS | 16 if how == "gzip" else zlib.MAX_WBITS)
     try:
         plain = reader.decompress(body, limit + 1)
@@ -243,10 +253,13 @@ def _tensors(wanted: InferRequest, tail: bytes) -> dict[str, Any]:
         raw = None
         if size is not None:
             if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-                raise ProblemError(400, "binary_data_size must be a number of bytes.")
+                raise ProblemError(
+                    400, f"binary_data_size must be a number of bytes, not {size!r:.40}."
+                )
             raw = tail[place : place + size]
             if len(raw) != size:
-                raise ProblemError(400, f"Tensor {one.name!r} is shorter than it says.")
+                left = f"but only {len(raw)} bytes are left"
+                raise ProblemError(400, f"Tensor {one.name!r} says it has {size} bytes, {left}.")
             place += size
         if one.name in found:
             raise ProblemError(400, f"Input {one.name!r} is given twice.")
@@ -268,8 +281,9 @@ async def _images(request: Request, served: Served, tensors: dict[str, Any]) -> 
     if set(tensors) != {"pictures"} or not isinstance(tensors["pictures"], list):
         raise ProblemError(400, "Give one input: features (numbers) or pictures (BYTES).")
     limit = state.settings.limits.pictures
-    if not 1 <= len(tensors["pictures"]) <= limit:
-        raise ProblemError(413, f"Send 1 to {limit} pictures at a time.")
+    n = len(tensors["pictures"])
+    if not 1 <= n <= limit:
+        raise ProblemError(413 if n else 422, f"Send 1 to {limit} pictures at a time, not {n}.")
     found = await encoded(state, served, tensors["pictures"])
     for number, one in enumerate(found):
         if isinstance(one, str):

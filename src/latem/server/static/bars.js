@@ -32,11 +32,11 @@ function familyItem(family, largest) {
   const alone = members.length < 2 && !family.rest?.n;
   if (alone) {
     const only = members[0];
-    const label = only && only.label !== family.name ? `${family.name}: ${only.label}` : family.name;
+    const label = only && only.name !== family.name ? `${family.name}: ${only.words}` : family.words;
     return h("li", {}, h("div", { class: "pull" }, line(label, family.contribution, largest)));
   }
   const rows = members.map((member) => h(
-    "li", { class: "pull" }, line(member.label, member.contribution, largest),
+    "li", { class: "pull" }, line(member.words, member.contribution, largest),
   ));
   if (family.rest?.n) {
     rows.push(h("li", { class: "pull rest" }, line(`${family.rest.n} more`, family.rest.contribution, largest)));
@@ -45,7 +45,7 @@ function familyItem(family, largest) {
     "li", {},
     h(
       "details", {},
-      h("summary", { class: "pull" }, line(family.name, family.contribution, largest)),
+      h("summary", { class: "pull" }, line(family.words, family.contribution, largest)),
       h("ul", { class: "pulls members" }, rows),
     ),
   );
