@@ -11,6 +11,13 @@ import pytest
 
 AXE = Path(__file__).parent / "server" / "axe" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+# Milliseconds that an answer may take longer, at random: pages are right on a slow network too.
+DELAY = int(os.environ.get("LATEM_PAGE_DELAY", "0"))
+LATE_ANSWERS = """{
+  const soon = window.fetch;
+  const late = () => new Promise((go) => setTimeout(go, Math.random() * DELAY));
+  window.fetch = async (...asked) => { await late(); const got = await soon(...asked); await late(); return got; };
+}"""
 CAMERA = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 
 
@@ -61,6 +68,8 @@ def visit(
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, **options
     )
+    if DELAY:
+        context.add_init_script(LATE_ANSWERS.replace("DELAY", str(DELAY)))
     page = context.new_page()
     page.set_default_timeout(15_000)
     wrong, hosts, answers = [], set(), []

@@ -19,6 +19,7 @@ const PICTURES = 60;
 export function create(root) {
   const info = model();
   const requests = latest();
+  const starts = latest();
   let like = null; // the class it starts from; null: the mean of all
   let set = {}; // traits that were moved, by name
   let past = [];
@@ -158,8 +159,10 @@ export function create(root) {
     paintButtons();
     try {
       if (way === "traits") {
-        const { families } = await get("api/traits", { like });
+        controls.element.inert = true; // until they are those of the class it starts from
+        const { families } = await get("api/traits", { like }, starts.next());
         controls.show(families);
+        controls.element.inert = false;
       }
     } catch (error) {
       showProblem(box, error);
@@ -238,6 +241,7 @@ export function create(root) {
     },
     close() {
       requests.close();
+      starts.close();
       kept.close();
     },
   };
