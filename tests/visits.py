@@ -16,7 +16,12 @@ DELAY = int(os.environ.get("LATEM_PAGE_DELAY", "0"))
 LATE_ANSWERS = """{
   const soon = window.fetch;
   const late = () => new Promise((go) => setTimeout(go, Math.random() * DELAY));
-  window.fetch = async (...asked) => { await late(); const got = await soon(...asked); await late(); return got; };
+  window.fetch = async (...asked) => {
+    await late();
+    const got = await soon(...asked);
+    await late();
+    return got;
+  };
 }"""
 CAMERA = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 
