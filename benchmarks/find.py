@@ -22,7 +22,7 @@ import numpy as np
 from machine import RESULTS, best_time, copy_bandwidth, keep, real_dataset, show
 
 from latem import ESZSL, Committee, LatEm, make_latent_world, read_folder
-from latem.core.storage import atomic_path
+from latem.core.atomic import atomic_path
 from latem.inspection.image_index import ImageIndex
 from latem.workflows.find import image_index, index_images, stored_images
 

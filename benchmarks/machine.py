@@ -10,7 +10,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from latem.core.storage import library_versions, write_text
+from latem.core.atomic import write_text
+from latem.core.storage import library_versions
 
 RESULTS = Path(__file__).parent / "results"
 DATA = Path(os.environ.get("LATEM_DATA", Path(__file__).parents[2] / "shared" / "data"))

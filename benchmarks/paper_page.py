@@ -15,7 +15,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from machine import RESULTS
 
-from latem.core.storage import write_text
+from latem.core.atomic import write_text
 from latem.report.names import fixed, signed
 
 TEMPLATE = Path(__file__).with_name("paper_page.md.j2")

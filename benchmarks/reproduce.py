@@ -17,8 +17,9 @@ from pathlib import Path
 from machine import RESULTS, real_dataset
 from paper_page import SETS
 
+from latem.core.atomic import write_text
 from latem.core.progress import progress_bar
-from latem.core.storage import library_versions, write_text
+from latem.core.storage import library_versions
 from latem.experiments.runner import reproduce
 
 KEPT = ("title", "version", "settings", "datasets", "tables", "curves")

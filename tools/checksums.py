@@ -9,7 +9,7 @@ import hashlib
 from pathlib import Path
 
 import latem
-from latem.core.storage import atomic_path
+from latem.core.atomic import atomic_path
 
 PACKAGE = Path(latem.__file__).parent
 SUMS = PACKAGE / "SHA256SUMS"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from latem.core.storage import atomic_path
+from latem.core.atomic import atomic_path
 from latem.datasets.emoji import EMOJI_FILE, quantise
 from latem.datasets.folder import read_folder
 

@@ -18,7 +18,7 @@ import gzip
 import io
 from pathlib import Path
 
-from latem.core.storage import atomic_path
+from latem.core.atomic import atomic_path
 from latem.embeddings.wordnet import LEXNAMES, WORDNET_FILE
 
 LICENCE_NAME = "WORDNET-LICENCE.txt"

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import latem
-from latem.core.storage import atomic_path, write_text
+from latem.core.atomic import atomic_path, write_text
 from latem.metrics import mean_class_accuracy
 
 REPOSITORY = Path(__file__).resolve().parents[1]

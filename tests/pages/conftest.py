@@ -10,7 +10,7 @@ import pytest
 from matplotlib import pyplot
 from pages import workspace
 
-from latem.core.storage import lock
+from latem.core.atomic import lock
 from latem.export import translators
 from latem.models import model_rows
 

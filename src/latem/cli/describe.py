@@ -31,16 +31,16 @@ def describe(
 
     The table has one row, which latem predict --classes reads.
     """
-    from latem.core import storage
+    from latem.core import atomic
 
     likeness = Likeness(like, changes, most, least, called)
     with failures():
         if out is not None:
-            storage.check_target(out, _read_files(source))
+            atomic.check_target(out, _read_files(source))
         description = likeness.of(_table(source, table))
         text = description.to_frame(likeness.name).to_csv(lineterminator="\n")
         if out is not None:
-            storage.write_text(out, text)
+            atomic.write_text(out, text)
     if out is None:
         typer.echo(text, nl=False)
     typer.echo(f"latem: {likeness.name!r} is {description!r}.", err=True)

@@ -92,7 +92,7 @@ def classes(
         for option, (value, kinds) in options.items():
             if value and kind not in kinds:
                 raise ValueError(f"{option} does not go with --kind {kind.value}.")
-        from latem.core.storage import check_target
+        from latem.core.atomic import check_target
 
         read = (names, given, synonyms, senses)
         check_target(out, read)
@@ -135,7 +135,7 @@ def train_words(
         failures(NOTHING_WRITTEN),
         progress_bar(not quiet, "training word vectors", unit="epochs") as progress,
     ):
-        from latem.core.storage import check_target
+        from latem.core.atomic import check_target
 
         check_target(out, (corpus, names))
         trained = train_word_vectors(
@@ -184,7 +184,7 @@ def _write(table: ClassEmbeddings, path: Path) -> None:
 
 
 def _write_frame(frame: pd.DataFrame, path: Path) -> None:
-    from latem.core.storage import write_text
+    from latem.core.atomic import write_text
 
     write_text(path, frame.to_csv(lineterminator="\n"))
 

@@ -56,7 +56,7 @@ def evaluate_command(
     What needs choosing is chosen on the split's val classes, by a copy of the model fitted to
     the train classes alone. The model file is left as it is.
     """
-    from latem.core import storage
+    from latem.core import atomic
     from latem.datasets import read_folder
     from latem.datasets.folder import own_files
     from latem.evaluation import evaluate
@@ -67,7 +67,7 @@ def evaluate_command(
     console = Console(stderr=True, quiet=quiet, soft_wrap=True)
     with failures():
         if table is not None:
-            storage.check_target(table, (model, *own_files(dataset)))
+            atomic.check_target(table, (model, *own_files(dataset)))
         loaded, data = load(model), read_folder(dataset)
         if pictures is not None and html is None:
             raise ValueError("--pictures is for the page: give --html as well.")
@@ -93,7 +93,7 @@ def evaluate_command(
             lines = csv.writer(text, lineterminator="\n")
             lines.writerow(("part", "measure", "value"))
             lines.writerows(result.to_rows())
-            storage.write_text(table, text.getvalue())
+            atomic.write_text(table, text.getvalue())
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
     else:

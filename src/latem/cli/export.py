@@ -46,7 +46,7 @@ def export(
     if weights is not None and not pictures:
         raise typer.BadParameter("--weights are the encoder's: give --pictures as well.")
     with failures(NOTHING_WRITTEN):
-        from latem.core.storage import check_target
+        from latem.core.atomic import check_target
         from latem.export import export_onnx
         from latem.models.files import load
 

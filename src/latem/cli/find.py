@@ -74,7 +74,7 @@ def find(
         )
     likeness = Likeness(like, changes, most, least, called)
     with failures():
-        from latem.core.storage import check_target, write_text
+        from latem.core.atomic import check_target, write_text
         from latem.models.files import load
         from latem.workflows.find import files_of, find_images, found_text
 

@@ -152,8 +152,8 @@ def predict(
     )
     likeness = Likeness(like, changes, most, least, called)
     with failures(CONTINUES if out is not None and not album else START_AGAIN):
+        from latem.core.atomic import check_target
         from latem.core.progress import progress_bar
-        from latem.core.storage import check_target
         from latem.models.answers import DOUBTFUL, NONE
         from latem.models.files import load
         from latem.workflows.answer_files import (

@@ -96,7 +96,7 @@ def serve(
 
 def _check_files(words: Path | None, weights: Path | None, classes_file: Path | None) -> None:
     """Say at once what would be found out when somebody asks."""
-    from latem.core.storage import check_target
+    from latem.core.atomic import check_target
 
     for what, path in (("word vectors", words), ("weights", weights)):
         if path is not None and not path.is_file():

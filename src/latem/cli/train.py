@@ -77,12 +77,12 @@ def train(
     """
     given = {"n_maps": maps, "learning_rate": step, "n_epochs": epochs}
     with failures(NOTHING_WRITTEN):
-        from latem.core import storage
+        from latem.core import atomic
         from latem.core.cluster import on_cluster
         from latem.datasets.folder import own_files
         from latem.workflows.train import train_model
 
-        storage.check_target(out, own_files(dataset))
+        atomic.check_target(out, own_files(dataset))
         with on_cluster(cluster):
             done = train_model(
                 dataset,

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 
-from latem.core.storage import lock, writing
+from latem.core.atomic import lock, writing
 
 _LOCK = "lock"
 

@@ -18,10 +18,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from latem.core import storage
+from latem.core import atomic, storage
 from latem.core.alone import only_one
+from latem.core.atomic import writing
 from latem.core.plain_json import parse_json
-from latem.core.storage import writing
 
 _log = logging.getLogger(__name__)
 _MARK = ".latem-run"  # marks a run folder even before its run is complete, and is its lock
@@ -100,11 +100,11 @@ class RunFolder:
         lines = csv.writer(text, lineterminator="\n")
         lines.writerow(header)
         lines.writerows(rows)
-        storage.write_text(self.file(name), text.getvalue())
+        atomic.write_text(self.file(name), text.getvalue())
 
     def write_text(self, name: str, text: str) -> None:
         """Write a text file."""
-        storage.write_text(self.file(name), text)
+        atomic.write_text(self.file(name), text)
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Write `run.json`, the given summary and the versions of all libraries; publish all."""

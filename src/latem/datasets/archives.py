@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+from latem.core.atomic import writing
 from latem.core.memory import check_disk, check_unpacked
-from latem.core.storage import writing
 from latem.datasets.folder import read_folder
 from latem.datasets.folder_writer import write_folder
 from latem.datasets.matlab import from_gbu

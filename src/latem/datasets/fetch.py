@@ -24,8 +24,8 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from latem.core.alone import only_one
+from latem.core.atomic import is_unwritable, write_text, writing
 from latem.core.plain_json import parse_json
-from latem.core.storage import is_unwritable, write_text, writing
 from latem.datasets.archives import unpack_datasets
 
 _CHUNK = 2**18

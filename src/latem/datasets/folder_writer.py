@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from latem.core.storage import atomic_folder, write_array, write_text, writing
+from latem.core.atomic import atomic_folder, write_array, write_text, writing
 from latem.datasets.check import inspect_folder
 from latem.datasets.dataset import Split, ZeroShotDataset, check_is_dataset
 from latem.embeddings.table_files import encoding_path

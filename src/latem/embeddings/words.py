@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from latem.core.atomic import atomic_path
 from latem.core.memory import check_memory
 from latem.core.messages import first_few
 from latem.core.slim import needed
-from latem.core.storage import FileFormatError, atomic_path
+from latem.core.storage import FileFormatError
 from latem.embeddings.table import ClassEmbeddings
 from latem.embeddings.table_checks import check_names
 from latem.embeddings.word_files import (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from latem.core.storage import write_array, write_text
+from latem.core.atomic import write_array, write_text
 from latem.experiments.fits import Fit, Outcome
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from latem.core import storage
+from latem.core import atomic, storage
 from latem.core.messages import first_few
 from latem.core.slim import needed
 from latem.export.class_side import Classes
@@ -154,7 +154,7 @@ def export_onnx(
             f"{onnx.__version__} knows, not {opset!r}."
         )
     refuse_unknown(model)
-    storage.check_target(path)
+    atomic.check_target(path)
     if Path(path).suffix.lower() != ".onnx":
         raise ValueError(f"{path} must end in .onnx, by which programs know such files.")
     classes = model.settled(classes)
@@ -167,7 +167,7 @@ def export_onnx(
     onnx.checker.check_model(made)
     content = made.SerializeToString()
     difference = _difference(model, classes, content, encoder, opset) if check else None
-    with storage.atomic_path(path) as temporary:
+    with atomic.atomic_path(path) as temporary:
         temporary.write_bytes(content)
     return OnnxExport(
         Path(path),

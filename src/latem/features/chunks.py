@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from latem.core.storage import FileFormatError, atomic_path, read_file, write_file
+from latem.core.atomic import atomic_path
+from latem.core.storage import FileFormatError, read_file, write_file
 from latem.core.version import __version__
 from latem.datasets.picture_files import Picture, PictureError
 from latem.features.encoder import Encoder

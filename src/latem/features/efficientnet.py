@@ -26,7 +26,8 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from latem.core.storage import FileFormatError, atomic_path
+from latem.core.atomic import atomic_path
+from latem.core.storage import FileFormatError
 from latem.features.encoder import Encoder, Preprocessing, file_digest
 from latem.features.onnx_encoder import onnxruntime, open_session, run_pieces
 from latem.features.pictures import INSTALL

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from latem.core.alone import work_folder
+from latem.core.atomic import refuse_existing, writing
 from latem.core.messages import first_few, hint_of
-from latem.core.storage import refuse_existing, writing
 from latem.core.threads import resolve_threads
 from latem.core.version import __version__
 from latem.datasets.dataset import Split, ZeroShotDataset

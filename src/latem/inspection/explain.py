@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from latem.core.atomic import atomic_path
 from latem.core.slim import needed
-from latem.core.storage import atomic_path
 from latem.embeddings.table_checks import as_python
 from latem.inspection.axes import plot_label
 from latem.inspection.families import Family, family_of_columns, gather

@@ -31,8 +31,8 @@ import numpy as np
 
 from latem.core.alone import only_one
 from latem.core.arrays import read_at_random
+from latem.core.atomic import atomic_path, write_text
 from latem.core.plain_json import parse_json
-from latem.core.storage import atomic_path, write_text
 from latem.core.threads import resolve_threads
 from latem.features.encoder import file_digest
 from latem.models.affine_form import AffineForm

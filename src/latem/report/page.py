@@ -15,7 +15,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from latem.core.storage import write_text
+from latem.core.atomic import write_text
 from latem.core.version import __version__
 from latem.report import sections
 from latem.report.names import label

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from latem.core.atomic import atomic_path, check_target
 from latem.core.messages import first_few
-from latem.core.storage import atomic_path, check_target
 from latem.models.answer_columns import AnswerColumns
 from latem.models.answers import COLUMNS, VERDICTS, Answer
 

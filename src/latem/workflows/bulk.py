@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from latem.core.alone import work_folder
-from latem.core.storage import library_versions, writing
+from latem.core.atomic import writing
+from latem.core.storage import library_versions
 from latem.inspection.families import family_of_columns
 from latem.inspection.speakers import inner_model
 from latem.models.answering import BATCH, Asked

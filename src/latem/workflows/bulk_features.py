@@ -24,7 +24,7 @@ import numpy as np
 
 from latem.core.ahead import read_ahead
 from latem.core.alone import work_folder
-from latem.core.storage import writing
+from latem.core.atomic import writing
 from latem.datasets.feature_files import FeatureRows, Source, open_features
 from latem.models.answer_columns import AnswerColumns
 from latem.models.answering import Asked

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from latem.core import storage
+from latem.core import atomic
 from latem.core.run_folder import RunFolder, check_run_folder
 from latem.datasets.dataset import ZeroShotDataset
 from latem.evaluation import Evaluation, Scored, evaluate, obstacles
@@ -76,7 +76,7 @@ def report_evaluation(
     if whole_folder:
         check_run_folder(path)
     else:
-        storage.check_target(file)
+        atomic.check_target(file)
     missing = obstacles(model, dataset, split)
     result = evaluate(
         model,

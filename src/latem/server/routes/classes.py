@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from latem.core.atomic import atomic_path
 from latem.core.messages import first_few
 from latem.core.slim import needed
-from latem.core.storage import atomic_path
 from latem.embeddings.table import ClassEmbeddings
 from latem.models.class_view import GROUPS
 from latem.report.names import label
