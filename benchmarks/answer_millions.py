@@ -5,7 +5,7 @@ has, over float32 features that are in memory, into an array that is there: no r
 no checks, no maximum over maps and no answers. Beside it, at the same shape:
 
 - predict from a memory map, float16 and float32;
-- the command's own way: chunks read ahead from the file, answers with scores;
+- the command's own way: chunks read from the file beside the work, answers with scores;
 - the same into Parquet and CSV files, best name and best five.
 
 Features have 1024 columns, classes 312 attributes (the sizes of CUB), among 200 classes. Then
@@ -26,16 +26,17 @@ import time
 from pathlib import Path
 
 import numpy as np
+from joblib import cpu_count
 from machine import keep, show
 
 from latem import LatEm, load
-from latem.core.ahead import read_ahead
+from latem.core.ahead import side_by_side
 from latem.datasets.feature_files import NpyRows
 from latem.models.answering import Asked
 from latem.workflows.bulk_features import READ_AHEAD, chunk_rows, name_features_in_bulk
 
 N_FEATURES, N_DIMENSIONS, N_CLASSES = 1024, 312, 200
-ROWS = {1: 131_072, 6: 32_768}  # by number of maps
+ROWS = {1: 524_288, 6: 131_072}  # by number of maps
 MANY = {20_000: 1024, 200_000: 1024}  # classes, rows: two blocks, one for each of two cores
 BAR = 0.8
 ROUNDS = 5
@@ -104,8 +105,8 @@ def many_rows(n_maps, folder):
         def task():
             rows, asked = NpyRows(folder / f"{dtype}.npy"), Asked(model, "unseen", 1)
             size = chunk_rows(N_FEATURES, N_CLASSES)
-            for chunk in read_ahead(rows.chunks(0, size), READ_AHEAD):
-                asked.columns(chunk)
+            for _ in side_by_side(asked.columns, rows.chunks(0, size), cpu_count(), READ_AHEAD):
+                pass
 
         return task
 

@@ -6,11 +6,12 @@ Features in half precision, sorted by class, are trained on in processes of thei
 - from the file, with a limit, in random order: every visit reads the disk;
 - from the file, with the same limit, through `shuffle_buffer`.
 
-The limit holds for private memory and for cached pages of the file together. Private memory is
-limited by RLIMIT_DATA, which the system enforces. Cached pages do not count there; a thread looks
-every few milliseconds how much of the file is in memory, and returns pages until both are below
-the limit, so reads come from the disk as on a machine of that size. (A control group with
-`memory.max` would do both, but needs the right to make one.)
+The limit holds for private memory and for cached pages of the file together, so reads come from the
+disk as on a machine of that size. A control group of the system enforces it on the whole process,
+from its start: what would go beyond is refused, and the process killed. Where none may be made (it
+takes a superuser, as a rule), RLIMIT_DATA limits private memory, which the system enforces, and a
+thread looks every few milliseconds how much of the file is in memory and returns pages until both
+are below the limit; between two looks they may be above.
 
 `--accuracy` compares unseen accuracy after visits in both orders instead, on real data whose files
 are sorted by class.
@@ -99,6 +100,41 @@ def private_memory():
     return tuple(1024 * int(lines[name].split()[0]) for name in ("RssAnon", "VmData"))
 
 
+class ControlGroup:
+    """A limit on the memory of a process, cached pages included, which the system enforces."""
+
+    PLACES = (  # of either version: folder, files of the limit and of the peak
+        ("/sys/fs/cgroup", "memory.max", "memory.peak"),
+        ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.max_usage_in_bytes"),
+    )
+
+    def __init__(self, limit):
+        self.folder = None
+        for place, most, peak in self.PLACES:
+            folder = Path(place) / f"latem-{os.getpid()}"
+            try:
+                folder.mkdir()
+            except OSError:  # not allowed
+                continue
+            if (folder / most).is_file() and (folder / peak).is_file():  # made by the system
+                (folder / most).write_text(str(limit))
+                self.folder, self.peak_file = folder, folder / peak
+                return
+            folder.rmdir()
+
+    def enter(self):
+        """Put the calling process into the group."""
+        (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+
+    def peak(self):
+        """The most that was in memory at any time, in bytes."""
+        return int(self.peak_file.read_text())
+
+    def remove(self):
+        """End the group, when its processes have ended."""
+        self.folder.rmdir()
+
+
 class Warden(threading.Thread):
     """Returns cached pages of a mapped file so that they and private memory stay in a limit."""
 
@@ -138,7 +174,10 @@ class Warden(threading.Thread):
 
 
 def child(path, limit, in_memory, most, params):
-    """Train in this process; figures go to standard output."""
+    """Train in this process; figures go to standard output.
+
+    `limit` is one that is not enforced from outside.
+    """
     X = np.load(path, mmap_mode="r")
     y = labels(len(X))
     settings = {"n_maps": 6, "n_epochs": 1, "random_state": 0, "n_threads": 1, **params}
@@ -185,11 +224,28 @@ def child(path, limit, in_memory, most, params):
 def run(path, limit, *, in_memory=False, most=None, **params):
     """Figures of a training in a process of its own, with one thread."""
     forget(path)
-    given = json.dumps([str(path), limit, in_memory, most, params])
+    group = ControlGroup(limit) if limit else None
+    enforced = group is not None and group.folder is not None
+    given = json.dumps([str(path), None if enforced else limit, in_memory, most, params])
     one = dict.fromkeys(("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"), "1")
     command = [sys.executable, __file__, "--child", given]
-    done = subprocess.run(command, env=os.environ | one, stdout=subprocess.PIPE, check=True)
-    return json.loads(done.stdout)
+    try:
+        done = subprocess.run(
+            command,
+            env=os.environ | one,
+            stdout=subprocess.PIPE,
+            check=True,
+            preexec_fn=group.enter if enforced else None,
+        )
+        figures = json.loads(done.stdout)
+        if enforced:
+            figures |= {"peak_bytes": group.peak(), "limit_is": "a control group"}
+        elif limit:
+            figures["limit_is"] = "watched"
+        return figures
+    finally:
+        if enforced:
+            group.remove()
 
 
 def measure(megabytes, limit, folder):

@@ -74,7 +74,10 @@ class Running:
         code = int(self.harness.ask({"wait": self.pid}))
         stdout, stderr = (self.texts[name].read_text() for name in ("stdout", "stderr"))
         counted = self.texts["steps"]
-        return Ended(code, stdout, stderr, int(counted.read_text()) if counted.exists() else None)
+        n_steps = (
+            counted.read_text() if counted.exists() else ""
+        )  # it may be killed at its very end
+        return Ended(code, stdout, stderr, int(n_steps) if n_steps else None)
 
 
 class Harness:

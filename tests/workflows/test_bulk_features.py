@@ -13,7 +13,9 @@ import pytest
 from helpers import command, left_over
 
 import latem
+from latem.core.threads import resolve_threads
 from latem.datasets import make_latent_world, write_folder
+from latem.models.scoring import block_rows
 from latem.workflows import bulk_features
 from latem.workflows.bulk_features import (
     ColumnJournal,
@@ -243,28 +245,33 @@ def test_a_file_that_is_also_read_is_not_written_over(model, place):
 
 def test_chunks_are_whole_blocks_of_about_the_same_size():
     for n_classes in (2, 200, 5000, 20_000, 200_000):
+        together = {block_rows(n_classes), block_rows(n_classes, in_parts=True)}
         for width in (8, 1024, 10**7):
             rows = chunk_rows(width, n_classes)
             assert rows >= 1
-            if width == 1024:
-                assert 4000 < rows <= 8192
+            assert not any(rows % some for some in together)
+            if width == 1024:  # 26 and 512 rows of 20,000 classes fit into no fewer
+                assert rows == 6656 if n_classes == 20_000 else 900 < rows <= 1024
 
 
 def test_memory_does_not_grow_with_the_rows(place, tmp_path, monkeypatch):
-    """NumPy tells tracemalloc of its arrays. How much is at work in both threads differs."""
+    """NumPy tells tracemalloc of its arrays. How much is at work in both threads differs.
+
+    Even the fewer rows are several groups of a Parquet file, of which two or three are at work.
+    """
     chunk = 1024 * 32 * 4
     monkeypatch.setattr(bulk_features, "CHUNK_BYTES", chunk)
     model = latem.load(place / "model")
     X = np.load(place / "rows.npy")
     peaks = []
-    for times in (2, 32):
+    for times in (8, 48):
         np.save(tmp_path / "many.npy", np.tile(X, (times, 1)))
         tracemalloc.start()
         name_features_in_bulk(model, tmp_path / "many.npy", tmp_path / "a.parquet", top=3)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < peaks[0] + 8 * chunk
-    assert 30 * X.nbytes > 16 * 8 * chunk  # a kept 16th of the rows would show
+    assert 40 * X.nbytes > 16 * 8 * chunk  # a kept 16th of the rows would show
 
 
 def test_no_more_is_read_ahead_than_is_said(model, place, monkeypatch, tmp_path):
@@ -286,7 +293,18 @@ def test_no_more_is_read_ahead_than_is_said(model, place, monkeypatch, tmp_path)
         ahead.append(len(begun) - done // 512)
 
     name_features_in_bulk(model, chunks, tmp_path / "a.csv", progress=progress)
-    assert max(ahead) <= bulk_features.READ_AHEAD + 1
+    assert max(ahead) <= bulk_features.READ_AHEAD + resolve_threads(None)
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_groups_of_a_parquet_file_are_long(model, place, tmp_path):
+    from pyarrow.parquet import ParquetFile
+
+    np.save(tmp_path / "many.npy", np.tile(np.load(place / "rows.npy"), (4, 1)))
+    name_features_in_bulk(model, tmp_path / "many.npy", tmp_path / "a.parquet", top=2)
+    told = ParquetFile(tmp_path / "a.parquet").metadata
+    groups = [told.row_group(i).num_rows for i in range(told.num_row_groups)]
+    assert groups == [2 * 8192, 2 * 8192, 2 * (4 * N_ROWS - 2 * 8192)]
 
 
 @pytest.mark.slow

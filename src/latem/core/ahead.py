@@ -1,37 +1,51 @@
-"""Reading ahead, no further than it is said to."""
+"""Working ahead, no further than it is said to."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from latem.core.threads import one_thread
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-def read_ahead(items: Iterator[Item], n: int) -> Iterator[Item]:
-    """The same items, of which a thread makes the next ones meanwhile.
+def side_by_side(
+    task: Callable[[Item], Result], items: Iterator[Item], n_threads: int, n_ahead: int
+) -> Iterator[Result]:
+    """Results of `task(item)` in the order of the items, which several threads work on.
+
+    Each item is one thread's, with all that the task would share among threads. The calling thread
+    makes the items and takes the results meanwhile.
 
     Parameters
     ----------
+    task : callable
     items : iterator
-        Used by one other thread, in order.
-    n : int
-        How many items are made, or being made, before they are asked for.
+    n_threads : int
+    n_ahead : int
+        How many items are made before a thread is free for them.
 
-    >>> list(read_ahead(iter("abc"), 2))
-    ['a', 'b', 'c']
+    >>> list(side_by_side(str.upper, iter("abc"), 2, 2))
+    ['A', 'B', 'C']
     """
-    done: Any = object()
-    waiting: deque[Future[Any]] = deque()
-    with ThreadPoolExecutor(1, thread_name_prefix="read-ahead") as pool:
+
+    def alone(item: Item) -> Result:
+        with one_thread():
+            return task(item)
+
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(n_threads, thread_name_prefix="side-by-side") as pool:
         try:
-            for _ in range(n):
-                waiting.append(pool.submit(next, items, done))
-            while (item := waiting.popleft().result()) is not done:
-                waiting.append(pool.submit(next, items, done))
-                yield item
+            for item in items:
+                waiting.append(pool.submit(alone, item))
+                if len(waiting) == n_threads + n_ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
         finally:
             for one in waiting:
                 one.cancel()

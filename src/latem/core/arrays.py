@@ -63,6 +63,17 @@ def unit_rows(rows: np.ndarray, *, in_place: bool = False) -> np.ndarray:
     return rows
 
 
+def all_finite(block: np.ndarray) -> bool:
+    """Whether there is neither NaN nor infinity in a contiguous array.
+
+    >>> all_finite(np.array([1e300, 2.0])), all_finite(np.array([1.0, np.nan]))
+    (True, False)
+    """
+    flat = block.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):  # squares may overflow
+        return bool(np.isfinite(np.dot(flat, flat)) or np.isfinite(block).all())
+
+
 def settled(values: np.ndarray, scale: float = 1.0) -> np.ndarray:
     """Numbers rounded to ten digits after the point, in units of `scale`.
 
@@ -104,19 +115,21 @@ def widen(halves: np.ndarray, out: np.ndarray) -> None:
     >>> found.tolist()
     [1.5, -5.960464477539063e-08, inf]
     """
-    bits = np.empty(halves.shape, np.int32)
+    bits = out.view(np.int32)
     bits[...] = halves.view(np.int16)
     np.left_shift(bits, 13, out=bits)
     np.bitwise_and(bits, _HALF_BITS, out=bits)
-    np.multiply(bits.view(np.float32), _HALF_FACTOR, out=out)
-    largest = max(out.max(initial=0), -out.min(initial=0))
-    if largest >= _BEYOND_HALF or _LEAST_HALF * _HALF_FACTOR != 2.0**-24:
+    np.multiply(out, _HALF_FACTOR, out=out)
+    largest, least = halves.view(np.int16).max(initial=0), halves.view(np.uint16).max(initial=0)
+    odd = largest >= _INFINITE_HALF or least >= _INFINITE_HALF | _SIGN_OF_HALF
+    if odd or _LEAST_HALF * _HALF_FACTOR != 2.0**-24:
         out[...] = halves
 
 
 _HALF_BITS = np.uint32(0x8FFFE000).view(np.int32)
 _HALF_FACTOR = np.float32(2.0**112)
-_BEYOND_HALF = 2.0**16  # where infinities and NaN come to lie
+_INFINITE_HALF = 0x7C00  # beyond it are the NaN
+_SIGN_OF_HALF = 0x8000
 _LEAST_HALF = np.uint32(1 << 13).view(np.float32)
 
 

@@ -40,6 +40,22 @@ class AnswerColumns:
     strangeness: np.ndarray | None = None
     verdicts: np.ndarray | None = None
 
+    @classmethod
+    def joined(cls, parts: Sequence[AnswerColumns]) -> AnswerColumns:
+        """Answers to the same question, one after the other."""
+
+        def all_of(name: str) -> np.ndarray | None:
+            return None if getattr(parts[0], name) is None else _all(parts, name)
+
+        return cls(
+            parts[0].names,
+            _all(parts, "places"),
+            _all(parts, "scores"),
+            all_of("probabilities"),
+            all_of("strangeness"),
+            all_of("verdicts"),
+        )
+
     def __len__(self) -> int:
         return len(self.places)
 
@@ -96,3 +112,7 @@ class AnswerColumns:
             nothing,
             strict=True,
         )
+
+
+def _all(parts: Sequence[AnswerColumns], name: str) -> np.ndarray:
+    return np.concatenate([getattr(one, name) for one in parts])

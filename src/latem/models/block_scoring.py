@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latem.core.arrays import all_finite
 from latem.core.threads import run_all, single_threaded_blas
 from latem.models.affine_form import AffineForm, CompiledForm, can_be_compiled
 from latem.models.bad_rows import bad_rows, check_finite
@@ -124,19 +125,18 @@ class BlockScoring(InputChecks):
         """The same of checked images and candidates, with scores that are finite."""
 
         def checked(rows: slice, parts: Parts) -> None:
-            def all_finite() -> Parts:
+            def looked_at() -> Parts:
                 for columns, block in parts:
                     self._check_scores(rows, block)
                     yield columns, block
 
-            keep(rows, all_finite())
+            keep(rows, looked_at())
 
         self._score_blocks(X, chosen, checked)
 
     def _check_scores(self, rows: slice, block: np.ndarray) -> None:
         """Refuse scores that are not finite."""
-        flat = block.reshape(-1)
-        if np.isfinite(np.dot(flat, flat)) or np.isfinite(block).all():  # squares may overflow
+        if all_finite(block):
             return
         raise bad_rows(
             f"{type(self).__name__} got scores that are not finite among rows FIRST to LAST: "
@@ -236,7 +236,7 @@ class BlockScoring(InputChecks):
         def task(rows: slice) -> None:
             with np.errstate(over="ignore", invalid="ignore"):
                 features = self.scaler_.transform(X[rows], self.dtype_)
-            if not np.isfinite(features).all():
+            if not all_finite(features):
                 check_finite(X, type(self).__name__)
                 raise bad_rows(
                     f"{type(self).__name__} got features among rows FIRST to LAST that are too "

@@ -19,7 +19,7 @@ from latem.core.arrays import unit_rows, widen
 Scaling = Literal["zmax", "zscore", "l2", "l2-centered"]
 SCALINGS: tuple[Scaling, ...] = ("zmax", "zscore", "l2", "l2-centered")
 _ROWS = 256
-_CACHED = 64
+_CACHED = 128
 
 
 @dataclass(frozen=True)

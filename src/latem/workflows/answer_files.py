@@ -23,7 +23,8 @@ from latem.models.answer_columns import AnswerColumns
 from latem.models.answers import COLUMNS, VERDICTS, Answer
 
 FORMATS = (".csv", ".jsonl", ".parquet")
-_CHUNK = 1000  # answers that are written to a Parquet file together
+_GROUP = 8192  # answers, at least, of a group of rows of a Parquet file
+_REPEATED = ["class", "verdict"]  # columns whose values are worth a dictionary
 
 Named = tuple[list[str], AnswerColumns]  # what images are known by, and the answers about them
 
@@ -110,7 +111,7 @@ def _write_parquet(answers: Iterator[Answer], path: Path, columns: Sequence[str]
     arrow, parquet = _parquet()
     schema = _schema(columns)
     types = schema.types
-    with parquet.ParquetWriter(path, schema) as file:
+    with parquet.ParquetWriter(path, schema, use_dictionary=_REPEATED) as file:
         waiting: list[Answer] = []
 
         def write() -> None:
@@ -128,7 +129,7 @@ def _write_parquet(answers: Iterator[Answer], path: Path, columns: Sequence[str]
 
         for answer in answers:
             waiting.append(answer)
-            if len(waiting) == _CHUNK:
+            if len(waiting) == _GROUP:
                 write()
         if waiting:
             write()
@@ -191,8 +192,8 @@ def _columns_to_parquet(answers: Iterator[Named], path: Path) -> None:
     schema = _schema(COLUMNS)
     verdicts = arrow.array(VERDICTS)
     classes: Any = None
-    with parquet.ParquetWriter(path, schema) as file:
-        for names, some in answers:
+    with parquet.ParquetWriter(path, schema, use_dictionary=_REPEATED) as file:
+        for names, some in _in_groups(answers):
             top = some.places.shape[1]
             n_lines = len(some) * top
             if classes is None:
@@ -215,6 +216,20 @@ def _columns_to_parquet(answers: Iterator[Named], path: Path) -> None:
                 for field in schema
             ]
             file.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+
+
+def _in_groups(answers: Iterator[Named]) -> Iterator[Named]:
+    """The same answers, `_GROUP` of them or more at a time."""
+    names: list[str] = []
+    waiting: list[AnswerColumns] = []
+    for known_by, some in answers:
+        names += known_by
+        waiting.append(some)
+        if len(names) >= _GROUP:
+            yield names, AnswerColumns.joined(waiting)
+            names, waiting = [], []
+    if waiting:
+        yield names, AnswerColumns.joined(waiting)
 
 
 def _parquet() -> Any:

@@ -1,10 +1,11 @@
 """Naming very many rows of features: files are read a little ahead, answers are kept as they come.
 
-Rows come in chunks. While one is answered, a thread reads the next `READ_AHEAD`; no more of the
-features is ever in memory. Answers go to a journal in a hidden folder beside the output, as records
-of equal length with a checksum after each chunk, and become the file that was asked for when all
-are there. Chunks depend on the number of classes and the width of the features alone, so a run that
-was stopped or killed goes on to the same bytes.
+Rows come in chunks that stay in the caches of a processor. While every thread answers one of its
+own, `READ_AHEAD` more are read; no more of the features is ever in memory. Answers go to a journal
+in a hidden folder beside the output, as records of equal length with a checksum after each chunk,
+and to the file that was asked for, which takes its place when all are there. Chunks depend on the
+number of classes and the width of the features alone, so a run that was stopped or killed goes on
+to the same bytes.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from latem.core.ahead import read_ahead
+from latem.core.ahead import side_by_side
 from latem.core.alone import work_folder
 from latem.core.atomic import writing
+from latem.core.threads import resolve_threads
 from latem.datasets.feature_files import FeatureRows, Source, open_features
 from latem.models.answer_columns import AnswerColumns
 from latem.models.answering import Asked
@@ -35,8 +39,8 @@ from latem.models.scoring import block_rows
 from latem.workflows.answer_files import check_bulk_target, write_columns
 from latem.workflows.bulk import Bulk, identity_of
 
-READ_AHEAD = 2  # chunks that are read before they are needed
-CHUNK_BYTES = 32 * 2**20  # of a chunk's features in single precision
+READ_AHEAD = 2  # chunks that are read before a thread is free for them
+CHUNK_BYTES = 4 * 2**20  # of a chunk's features in single precision
 _LONGEST_CHUNK = 2**16  # rows
 _SYNC_SECONDS = 1.0  # of answers that a machine without power may lose
 _SUM = 4  # bytes of a checksum
@@ -69,10 +73,11 @@ def name_features(
     asked = Asked(model, classes, top, seen_penalty, false_accept_rate)
     size = chunk_rows(rows.width, len(asked.names))
     found: list[Answer] = []
-    for names, columns in zip(
-        rows.names(size), _answered(asked, rows, size, 0, progress), strict=True
-    ):
-        found += columns.answers(names)
+    with _without_names():
+        for names, columns in zip(
+            rows.names(size), _answered(asked, rows, size, 0, progress), strict=True
+        ):
+            found += columns.answers(names)
     return Answers(found)
 
 
@@ -119,7 +124,7 @@ def name_features_in_bulk(
     size = chunk_rows(rows.width, len(asked.names))
     work = out.with_name(f".{out.name}.answers")
     busy = f"Another run is writing {out}; wait, or name another file."
-    with writing(out), work_folder(work, busy):
+    with writing(out), work_folder(work, busy), _without_names():
         about = ["features", size, id_column]
         journal = ColumnJournal(
             work / "answers.journal",
@@ -129,14 +134,20 @@ def name_features_in_bulk(
             size,
         )
         done = journal.n_answers
-        for columns in _answered(asked, rows, size, done, progress):
-            journal.write(columns)
-        counts = write_columns(zip(rows.names(size), journal, strict=True), out)
+
+        def new() -> Iterator[AnswerColumns]:
+            with journal:
+                for columns in _answered(asked, rows, size, done, progress):
+                    journal.write(columns)
+                    yield columns
+
+        known = chain(journal, new())  # what is known is read before anything is added to it
+        counts = write_columns(zip(rows.names(size), known, strict=True), out)
     return Bulk(rows.n_rows, 0, counts[DOUBTFUL], counts[NONE], n_resumed=done)
 
 
 def chunk_rows(width: int, n_classes: int) -> int:
-    """Rows of a chunk: a multiple of those that are scored together, and about 32 MB of them."""
+    """Rows of a chunk: a multiple of those that are scored together, of about `CHUNK_BYTES`."""
     together = math.lcm(block_rows(n_classes), block_rows(n_classes, in_parts=True))
     wanted = min(CHUNK_BYTES // (4 * width), _LONGEST_CHUNK)
     return together * max(wanted // together, 1)
@@ -155,6 +166,14 @@ def _opened(model: Any, features: Any, id_column: str | None) -> FeatureRows:
     return rows
 
 
+@contextmanager
+def _without_names() -> Iterator[None]:
+    """Columns are not said to lack names: they were chosen by them, or the file has none."""
+    with warnings.catch_warnings():  # of the process: not to be entered by several threads
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield
+
+
 def _answered(
     asked: Asked,
     rows: FeatureRows,
@@ -165,16 +184,24 @@ def _answered(
     """Answers to the rows that are left, chunk by chunk."""
     report = progress or (lambda done, total: None)
     report(done, rows.n_rows)
-    for X in read_ahead(rows.chunks(done, size), READ_AHEAD):
+
+    def numbered() -> Iterator[tuple[int, np.ndarray]]:
+        first = done
+        for X in rows.chunks(done, size):
+            yield first, X
+            first += len(X)
+
+    def answer(chunk: tuple[int, np.ndarray]) -> AnswerColumns:
+        first, X = chunk
         try:
-            with warnings.catch_warnings():
-                # columns were chosen by their names, or the file has none
-                warnings.filterwarnings("ignore", message="X does not have valid feature names")
-                columns = asked.columns(X)
+            return asked.columns(X)
         except ValueError as error:
-            raise ValueError(f"{rows.place}: {shifted(error, done)}") from None
+            raise ValueError(f"{rows.place}: {shifted(error, first)}") from None
+
+    n_threads = resolve_threads(getattr(asked.model, "n_threads", None))
+    for columns in side_by_side(answer, numbered(), n_threads, READ_AHEAD):
         yield columns
-        done += len(X)
+        done += len(columns)
         report(done, rows.n_rows)
 
 
@@ -211,6 +238,7 @@ class ColumnJournal:
         self._record = np.dtype(known)
         self._head = (json.dumps({"asked": identity}) + "\n").encode()
         self._synced = time.monotonic()
+        self._file: Any = None
         length = self._whole_length()
         if length is None:
             path.write_bytes(self._head)
@@ -240,18 +268,24 @@ class ColumnJournal:
             return None
         return np.frombuffer(content, self._record)
 
+    def __enter__(self) -> ColumnJournal:
+        self._file = open(self.path, "ab")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
     def write(self, columns: AnswerColumns) -> None:
         """Add a chunk; a killed process does not lose it any more."""
         records = np.zeros(len(columns), self._record)
         for name in self._record.names or ():
             records[name] = getattr(columns, name)
         content = records.tobytes()
-        with open(self.path, "ab") as file:
-            file.write(content + _checksum(content))
-            if time.monotonic() - self._synced > _SYNC_SECONDS:
-                file.flush()
-                os.fsync(file.fileno())
-                self._synced = time.monotonic()
+        self._file.write(content + _checksum(content))
+        self._file.flush()
+        if time.monotonic() - self._synced > _SYNC_SECONDS:
+            os.fsync(self._file.fileno())
+            self._synced = time.monotonic()
 
     def __iter__(self) -> Iterator[AnswerColumns]:
         with open(self.path, "rb") as file:
