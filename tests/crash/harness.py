@@ -74,10 +74,8 @@ class Running:
         code = int(self.harness.ask({"wait": self.pid}))
         stdout, stderr = (self.texts[name].read_text() for name in ("stdout", "stderr"))
         counted = self.texts["steps"]
-        n_steps = (
-            counted.read_text() if counted.exists() else ""
-        )  # it may be killed at its very end
-        return Ended(code, stdout, stderr, int(n_steps) if n_steps else None)
+        steps = counted.read_text() if counted.exists() else ""  # killed at its very end
+        return Ended(code, stdout, stderr, int(steps) if steps else None)
 
 
 class Harness:
