@@ -104,7 +104,7 @@ def many_rows(n_maps, folder):
     def streamed(dtype):
         def task():
             rows, asked = NpyRows(folder / f"{dtype}.npy"), Asked(model, "unseen", 1)
-            size = chunk_rows(N_FEATURES, N_CLASSES)
+            size = chunk_rows(N_FEATURES, asked.n_scored, asked.top)
             for _ in side_by_side(asked.columns, rows.chunks(0, size), cpu_count(), READ_AHEAD):
                 pass
 

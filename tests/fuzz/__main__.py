@@ -26,6 +26,7 @@ from fuzz.targets import TARGETS
 
 _WORDS = (b"\xef\xbb\xbf", b"\0", b"\r\n", b"nan", b"1e400", b"4_0", b"-1", b"99999999999999999999")
 _RSS = 4096  # MB: a reader that takes this much is stopped, not just told
+_AT_ONCE = 100_000  # runs of a process: atheris keeps up to 20 kB of each that a mutator made
 _KEPT = 30_000  # bytes of a reader's kept inputs, beside those that code makes
 
 
@@ -112,7 +113,7 @@ def _with_atheris(name, work, runs, seconds):
         told = _libfuzzer(
             name,
             work,
-            f"-runs={runs - figures['runs']}",
+            f"-runs={min(runs - figures['runs'], _AT_ONCE)}",
             f"-max_total_time={max(int(end - time.monotonic()), 1)}",
             f"-max_len={target.largest}",
             f"-timeout={watch.SECONDS:.0f}",

@@ -144,6 +144,37 @@ def test_images_that_are_nearly_alike_are_found(world, tmp_path):
     assert found.listed <= 800  # 3200 if they came in the order of the file
 
 
+@pytest.mark.parametrize("scaling", ["zscore", "zmax", None])
+def test_images_of_unequal_length_are_all_reached(world, scaling, tmp_path):
+    """By plain inner products a graph leads to the long ones only."""
+    rng = np.random.default_rng(0)
+    X = np.resize(world.features, (6000, world.features.shape[1]))
+    X = X * (1 + 0.05 * rng.standard_normal(X.shape)) * rng.uniform(0.5, 2, (len(X), 1))
+    np.save(tmp_path / "X.npy", X.astype(np.float32))
+    images = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = fitted(world, "ESZSL", scaling)
+    names = model.candidate_names("all")
+    right, _ = model.best_images(images, names, 100)
+    pieces = model.linear_pieces(names)[1]
+    forms = [pieces.of(i) for i in range(len(names))]
+    build_index(tmp_path / "X.npy", images, model.scaler_, known=lambda: KnownBest(forms, right))
+    index = open_index(tmp_path / "X.npy", images, model.scaler_)
+    assert index.recall >= RECALL
+    assert index.listed < len(X) / 3
+    assert all(len(index.candidates(form, 100)) == index.listed for form in forms)
+
+
+def test_images_that_are_all_zero(world, tmp_path):
+    width = world.features.shape[1]
+    np.save(tmp_path / "X.npy", np.zeros((50, width), np.float32))
+    images = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = fitted(world, "ESZSL", None)
+    build_index(tmp_path / "X.npy", images, model.scaler_)
+    index = open_index(tmp_path / "X.npy", images, model.scaler_)
+    pieces = model.linear_pieces([model.candidate_names("seen")[0]])[1]
+    assert index.candidates(pieces.of(0), 10).tolist() == list(range(50))
+
+
 def test_how_long_lists_are_travels_with_the_file(world, tmp_path):
     model = fitted(world, "LatEm", "l2")
     path, X = stored(tmp_path, world)

@@ -4,8 +4,10 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -244,14 +246,15 @@ def test_a_file_that_is_also_read_is_not_written_over(model, place):
 
 
 def test_chunks_are_whole_blocks_of_about_the_same_size():
-    for n_classes in (2, 200, 5000, 20_000, 200_000):
-        together = {block_rows(n_classes), block_rows(n_classes, in_parts=True)}
+    for n_scored in ((2,), (200, 150), (8, 1500), (5000,), (16_500,), (20_000, 50), (200_000,)):
+        lengths = {block_rows(n, in_parts=parts) for n in n_scored for parts in (False, True)}
         for width in (8, 1024, 10**7):
-            rows = chunk_rows(width, n_classes)
-            assert rows >= 1
-            assert not any(rows % some for some in together)
-            if width == 1024:  # 26 and 512 rows of 20,000 classes fit into no fewer
-                assert rows == 6656 if n_classes == 20_000 else 900 < rows <= 1024
+            for top in (1, 300):
+                rows = chunk_rows(width, n_scored, top)
+                assert rows >= 1
+                assert not any(rows % length for length in lengths)
+                at_once = max(4 * width * rows, 32 * top * rows)
+                assert at_once <= bulk_features.CHUNK_BYTES or rows <= 3 * 512
 
 
 def test_memory_does_not_grow_with_the_rows(place, tmp_path, monkeypatch):
@@ -304,7 +307,76 @@ def test_groups_of_a_parquet_file_are_long(model, place, tmp_path):
     name_features_in_bulk(model, tmp_path / "many.npy", tmp_path / "a.parquet", top=2)
     told = ParquetFile(tmp_path / "a.parquet").metadata
     groups = [told.row_group(i).num_rows for i in range(told.num_row_groups)]
-    assert groups == [2 * 8192, 2 * 8192, 2 * (4 * N_ROWS - 2 * 8192)]
+    assert groups == [32_768, 2 * 4 * N_ROWS - 32_768]
+
+
+def test_a_file_that_changes_meanwhile_is_told(model, place, tmp_path):
+    """The answers of both states would be of no file that ever was."""
+    X = np.load(place / "rows.npy")
+    np.save(tmp_path / "rows.npy", X)
+
+    def progress(done, total):
+        np.save(tmp_path / "rows.npy", X[::-1])
+
+    with pytest.raises(OSError, match=r"rows\.npy has changed while it was read"):
+        name_features_in_bulk(
+            model, tmp_path / "rows.npy", tmp_path / "a.csv", top=1, progress=progress
+        )
+    assert not (tmp_path / "a.csv").exists()
+    with pytest.raises(OSError, match=r"rows\.npy has changed while it was read"):
+        name_features(model, tmp_path / "rows.npy", top=1, progress=progress)
+    assert name_features_in_bulk(model, tmp_path / "rows.npy", tmp_path / "a.csv").n_resumed == 0
+    assert left_over(tmp_path) == []
+
+
+def test_seen_classes_beside_the_candidates_are_scored_in_the_same_blocks(tmp_path, monkeypatch):
+    world = make_latent_world(n_seen=1500, n_unseen=8, n_images=2, n_features=16, random_state=0)
+    model = latem.ESZSL(world.embeddings["att"], dtype="float64").fit(*world.training())
+    latem.calibrate_answers(model, *world.training())
+    X = np.resize(world.features, (5000, 16)).astype(np.float32)
+    np.save(tmp_path / "rows.npy", X)
+    monkeypatch.setattr(bulk_features, "CHUNK_BYTES", 4 * 16 * 500)
+    found = name_features(model, tmp_path / "rows.npy", top=1)
+    wanted = model.answer(X, top=1)
+    assert [one.strangeness for one in found] == [one.strangeness for one in wanted]
+
+
+def test_memory_does_not_grow_with_the_number_of_names(place, tmp_path):
+    """Of narrow rows many fit into a chunk, but not of their answers."""
+    world = make_latent_world(n_unseen=300, n_images=1, n_features=8, random_state=0)
+    model = latem.ESZSL(world.embeddings["att"]).fit(*world.training())
+    np.save(tmp_path / "rows.npy", np.zeros((30_000, 8), np.float16))
+    tracemalloc.start()
+    name_features_in_bulk(model, tmp_path / "rows.npy", tmp_path / "a.parquet", top=300)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6 < 30_000 * 300 * 16  # places and scores of all of them
+
+
+@pytest.mark.filterwarnings("error")
+def test_several_runs_at_once_leave_no_filter_of_warnings(place, tmp_path):
+    dataset = latem.read_folder(place / "set")
+    X, y = dataset.training()
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
+    model = latem.ESZSL(dataset.embeddings["att"]).fit(frame, y)
+    before = list(warnings.filters)
+    first_is_in, second_is_in = threading.Event(), threading.Event()
+
+    def first(done, total):
+        first_is_in.set()
+        second_is_in.wait(10)
+
+    def second(done, total):
+        second_is_in.set()
+        thread.join()  # the first one ends before the second one
+
+    thread = threading.Thread(
+        target=name_features, args=(model, place / "rows.npy"), kwargs={"progress": first}
+    )
+    thread.start()
+    first_is_in.wait(10)
+    name_features(model, place / "rows.npy", progress=second)
+    assert warnings.filters == before
 
 
 @pytest.mark.slow

@@ -94,7 +94,11 @@ def test_an_index_that_misses_much_is_told(made, monkeypatch, caplog):
     monkeypatch.setattr(model, "best_images", other_rows)
     index_images(model, folder / "X.npy")
     assert "finds only 0 % of the best 100 images of a class" in caplog.text
-    assert "latem find --exact" in caplog.text
+    assert "latem find --index" in caplog.text
+    monkeypatch.setattr(find, "INDEX_FROM", 10)
+    X = stored_images(folder / "X.npy").X
+    assert image_index(model, X).stored is None
+    assert image_index(model, X, use_index=True).stored is not None
 
 
 def test_what_is_refused(made, tmp_path):

@@ -54,3 +54,9 @@ def no_folder(path: str | os.PathLike[str], what: str) -> OSError:
     if os.path.isfile(path):
         return NotADirectoryError(f"{path} is a file, not a {what}; name the folder.")
     return FileNotFoundError(f"There is no {what} {str(path)!r}.")
+
+
+def stamp_of(path: str | os.PathLike[str]) -> list[int]:
+    """What changes when a file is written to: its size, and its time in nanoseconds."""
+    facts = os.stat(path)
+    return [facts.st_size, facts.st_mtime_ns]

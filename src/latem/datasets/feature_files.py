@@ -21,6 +21,7 @@ import numpy as np
 from latem.core.blocks import feature_columns, features_of, is_list
 from latem.core.messages import first_few
 from latem.core.parquet_files import check_groups
+from latem.core.paths import stamp_of
 from latem.datasets.folder import image_names, why_unread
 
 _BATCH = 4096  # rows of a Parquet file that are decoded together
@@ -55,6 +56,18 @@ class FeatureRows(ABC):
         for first in range(0, self.n_rows, size):
             yield [str(i) for i in range(first, min(first + size, self.n_rows))]
 
+    def _note_files(self) -> None:
+        """Note what the files are like before their rows are read."""
+        self._stamps = [stamp_of(path) for path in self.files]
+
+    def check_unchanged(self) -> None:
+        """Refuse files that are no longer what they were when they were opened."""
+        for path, before in zip(self.files, self._stamps, strict=True):
+            if stamp_of(path) != before:
+                raise OSError(
+                    f"{path} has changed while it was read; do it again when it is written."
+                )
+
     def check_width(self, expected: int) -> None:
         """Refuse features that a model was not fitted to."""
         if self.width != expected:
@@ -75,6 +88,7 @@ class NpyRows(FeatureRows):
         self._by_row = bool(array.flags.c_contiguous)
         if not self.n_rows:
             raise ValueError(f"{path} holds no rows.")
+        self._note_files()
 
     def chunks(self, start: int, size: int) -> Iterator[np.ndarray]:
         """Features from a row on, of shape (size, width); the last chunk may be shorter."""
@@ -103,6 +117,7 @@ class FolderRows(NpyRows):
         if not self._listed:
             return
         self.files.append(self._images)
+        self._note_files()
         n_lines = sum(1 for _ in image_names(self._images))
         if n_lines != self.n_rows:
             raise ValueError(
@@ -161,6 +176,7 @@ class ParquetRows(FeatureRows):
                 raise ValueError(f"{path} has other columns of features than {files[0]}.")
         if not self.width:
             raise ValueError(f"{self.place} has lists without numbers as features.")
+        self._note_files()
 
     def _columns_of(
         self, path: Path, schema: Any, wanted: Sequence[str] | None

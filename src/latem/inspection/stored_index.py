@@ -8,8 +8,10 @@ scores and order are exact.
 
 Images that are divided by their lengths are looked up by direction, and one graph serves all models
 that scale so: their (x/‖x‖ - m) · v differ from (x/‖x‖) · v by what is the same for all images.
-Other scalings are part of the score, so their graph is one of inner products, for models with that
-very scaling.
+Other scalings are part of the score, so their graph is for models with that very scaling, and it is
+one of inner products. Long images are near to everything by inner products, and a graph would lead
+to them alone; so each image z gets one more coordinate, √(L² - ‖z‖²) with L the longest length. All
+are equally long then, and directions beside (v, 0) are in the order of z · v.
 
 How long a list must be depends on the images: many that are nearly alike are hard to tell apart in
 a graph. So a new index is asked for classes whose best images are known, and its lists become
@@ -32,6 +34,7 @@ import numpy as np
 from latem.core.alone import only_one
 from latem.core.arrays import read_at_random
 from latem.core.atomic import atomic_path, write_text
+from latem.core.paths import stamp_of
 from latem.core.plain_json import parse_json
 from latem.core.threads import resolve_threads
 from latem.features.encoder import file_digest
@@ -42,7 +45,7 @@ INSTALL = "pip install 'latem[search]'"
 MOST_PIECES = 64  # lists that are united for a class
 BEST = 100  # of a class; so many of its images are to be on the lists
 RECALL = 0.95  # of them are found, in the mean of some classes
-_FORMAT = 2
+_FORMAT = 3
 _BATCH = 4096
 _PASSES = 64
 # many links, for of many images that are nearly alike, few ones would lead to some only
@@ -132,6 +135,8 @@ class StoredIndex:
             return None
         n = min(self.listed * max(k, BEST) // BEST, len(self))
         queries = (directions / lengths).astype(np.float32)
+        if not _by_direction(self._scaler):
+            queries = np.pad(queries, ((0, 0), (0, 1)))
         lists = [self._graph.search(query, n, threads=1).keys for query in queries]
         return np.unique(np.concatenate(lists)).astype(np.int64)
 
@@ -146,7 +151,7 @@ def index_files(images: str | PathLike[str], scaler: FeatureScaler) -> tuple[Pat
         Of a model that is to look them up.
     """
     stored = _looked_up(scaler)
-    kind = "directions" if stored.kind == "l2" else f"products-{_digest(stored)[:8]}"
+    kind = "directions" if _by_direction(stored) else f"products-{_digest(stored)[:8]}"
     stem = Path(images).with_suffix("")
     return Path(f"{stem}-{kind}.usearch"), Path(f"{stem}-{kind}.json")
 
@@ -187,13 +192,15 @@ def build_index(
     parameters = _parameters(stored)
     busy = f"Another process is writing {path}; wait for it."
     with only_one(path.with_name(f".{path.name}.lock"), busy, target=path, remove=True):
-        before = _stamp(images)
-        graph = usearch.Index(ndim=X.shape[1], **parameters)
+        before = stamp_of(images)
+        graph = usearch.Index(ndim=_width(X, stored), **parameters)
+        longest = None if _by_direction(stored) else _longest(X, stored, images)
         with read_at_random(X):
             for rows in _in_passes(len(X)):
-                graph.add(
-                    rows, _finite(X[rows], rows, stored, images), threads=resolve_threads(n_threads)
-                )
+                batch = _finite(X[rows], rows, stored, images)
+                if longest is not None:
+                    batch = _equally_long(batch, longest)
+                graph.add(rows, batch, threads=resolve_threads(n_threads))
                 if progress is not None:
                     progress(len(rows))
         index = with_long_lists(graph, stored, known and known())
@@ -206,12 +213,12 @@ def build_index(
             "scaling": _digest(stored),
             "parameters": parameters,
         }
-        if _stamp(images) != before:
+        if stamp_of(images) != before:
             raise ValueError(f"{images} has changed while its index was made; make it again.")
         note.unlink(missing_ok=True)  # an index without a note is none
         with atomic_path(path) as temporary:
             graph.save(str(temporary))
-        facts["index"] = {"sha256": file_digest(path), "stamp": _stamp(path)}
+        facts["index"] = {"sha256": file_digest(path), "stamp": stamp_of(path)}
         write_text(note, json.dumps(facts, indent=2) + "\n")
     _log.info("made the index %s of %d images", path, len(X))
     return path
@@ -268,14 +275,14 @@ def open_index(
         raise IndexMismatchError(f"{note} is damaged; {again}.")
     for file, name in ((Path(images), "images"), (path, "index")):
         told = known[name]
-        if told["stamp"] != _stamp(file) and told["sha256"] != file_digest(file):
+        if told["stamp"] != stamp_of(file) and told["sha256"] != file_digest(file):
             raise IndexMismatchError(f"{path} does not belong to what is in {file} now; {again}.")
     usearch = _usearch()
     try:
         graph = usearch.Index.restore(str(path), view=True)
     except (ValueError, RuntimeError):
         graph = None
-    if graph is None or len(graph) != len(X) or graph.ndim != X.shape[1]:
+    if graph is None or len(graph) != len(X) or graph.ndim != _width(X, stored):
         raise IndexMismatchError(f"{path} is damaged; {again}.")
     return StoredIndex(graph, stored, *lists)
 
@@ -303,6 +310,23 @@ def _finite(X: np.ndarray, rows: np.ndarray, scaler: FeatureScaler, images: Path
             f"and perhaps others; drop such rows."
         )
     return batch
+
+
+def _longest(X: np.ndarray, scaler: FeatureScaler, images: Path) -> float:
+    """Length of the longest scaled image."""
+    longest = 0.0
+    for first in range(0, len(X), _BATCH):
+        rows = np.arange(first, min(first + _BATCH, len(X)))
+        batch = _finite(X[rows], rows, scaler, images).astype(np.float64)
+        longest = max(longest, float(np.einsum("ij,ij->i", batch, batch).max()))
+    return float(np.sqrt(longest)) or 1.0
+
+
+def _equally_long(batch: np.ndarray, longest: float) -> np.ndarray:
+    """Scaled images with one more coordinate each, by which all have the same length."""
+    squares = np.einsum("ij,ij->i", batch, batch, dtype=np.float64)
+    more = np.sqrt(np.maximum(longest**2 - squares, 0)).astype(np.float32)
+    return np.hstack([batch, more[:, None]])
 
 
 def with_long_lists(graph: Any, scaler: FeatureScaler, known: KnownBest | None) -> StoredIndex:
@@ -334,24 +358,24 @@ def _looked_up(scaler: FeatureScaler) -> FeatureScaler:
     return scaler
 
 
+def _by_direction(stored: FeatureScaler) -> bool:
+    """Whether all images are equally long as they are."""
+    return stored.kind == "l2"
+
+
+def _width(X: np.ndarray, stored: FeatureScaler) -> int:
+    """Coordinates of an image in a graph."""
+    return X.shape[1] + (not _by_direction(stored))
+
+
 def _parameters(stored: FeatureScaler) -> dict[str, Any]:
-    by_direction = stored.kind == "l2"
-    return {
-        "metric": "cos" if by_direction else "ip",
-        "dtype": "i8" if by_direction else "bf16",
-        **_GRAPH,
-    }
+    # a byte holds a coordinate of a direction; one that is added may be far larger than the others
+    return {"metric": "cos", "dtype": "i8" if _by_direction(stored) else "bf16", **_GRAPH}
 
 
 def _digest(stored: FeatureScaler) -> str:
     parts = (str(stored.kind).encode(), stored.shift.tobytes(), stored.scale.tobytes())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
-
-
-def _stamp(path: Path) -> list[int]:
-    """What changes when a file is written to."""
-    facts = path.stat()
-    return [facts.st_size, facts.st_mtime_ns]
 
 
 def _are_lists(length: Any, recall: Any) -> bool:

@@ -118,6 +118,8 @@ class Asked:
         False-accept rate; None if the model cannot tell outsiders.
     limit : float
         Strangeness above which an image is none of these.
+    n_scored : tuple of int
+        How many classes are scored at a time: the candidates, and what they are compared with.
     """
 
     def __init__(
@@ -141,6 +143,7 @@ class Asked:
             seen_penalty = getattr(model, "seen_penalty_", 0.0) if mixed else 0.0
         self.penalty = _number(seen_penalty, "seen_penalty")
         self.rate, self.limit = None, 1.0
+        self.n_scored: tuple[int, ...] = (len(self.names),)
         self._beside: Any = None
         if hasattr(model, "acceptance_"):
             chosen = model.acceptance_.false_accept_rate
@@ -151,6 +154,7 @@ class Asked:
                 )
             self.limit = max(self.rate, model.usual_strangeness(self.classes, USUAL))
             self._beside = model.beside(self.classes)
+            self.n_scored += (len(self._beside.rivals),)
         elif false_accept_rate is not None and false_accept_rate != 1:
             raise ValueError(
                 f"{type(model).__name__} does not know what outsiders look like, so it cannot "

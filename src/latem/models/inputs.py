@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,20 @@ from latem.models.bad_rows import check_finite
 from latem.models.base import ZeroShotClassifier
 
 _FLOATS = (np.float64, np.float32, np.float16)
+_by_place = ContextVar("_by_place", default=False)
+
+
+@contextmanager
+def columns_by_place() -> Iterator[None]:
+    """Columns of images have no names, and need none, for what this thread does meanwhile.
+
+    Without it a model that was fitted to columns with names warns of every array.
+    """
+    before = _by_place.set(True)
+    try:
+        yield
+    finally:
+        _by_place.reset(before)
 
 
 class InputChecks(ZeroShotClassifier):
@@ -89,7 +105,7 @@ class InputChecks(ZeroShotClassifier):
             and X.flags.c_contiguous
             and len(X) > 0
             and X.shape[1] == self.n_features_in_
-            and not hasattr(self, "feature_names_in_")
+            and (_by_place.get() or not hasattr(self, "feature_names_in_"))
         )
 
     def _seen_classes(self, y: np.ndarray, classes: Any) -> np.ndarray:

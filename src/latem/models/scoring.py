@@ -142,6 +142,9 @@ def class_parts(n_classes: int) -> list[slice]:
 def block_rows(n_classes: int, *, in_parts: bool = False) -> int:
     """Rows of a block, such that its scores fit a few megabytes; they depend on nothing else.
 
+    They are a power of two, or one and a half times that: any two such numbers have small common
+    multiples, so that longer pieces of rows can be cut where several kinds of blocks end.
+
     Parameters
     ----------
     n_classes : int
@@ -150,7 +153,9 @@ def block_rows(n_classes: int, *, in_parts: bool = False) -> int:
     """
     if in_parts and n_classes > _WIDEST:
         return _PART_ROWS
-    return min(max(_LARGEST_BLOCK // (8 * max(n_classes, 1)), _LEAST_ROWS), _MOST_ROWS)
+    rows = min(max(_LARGEST_BLOCK // (8 * max(n_classes, 1)), _LEAST_ROWS), _MOST_ROWS)
+    power = 1 << (rows.bit_length() - 1)
+    return max(power, power * 3 // 2 if power * 3 // 2 <= rows else 0)
 
 
 def row_blocks(n_samples: int, n_classes: int, *, in_parts: bool = False) -> list[slice]:

@@ -23,7 +23,7 @@ from latem.models.answer_columns import AnswerColumns
 from latem.models.answers import COLUMNS, VERDICTS, Answer
 
 FORMATS = (".csv", ".jsonl", ".parquet")
-_GROUP = 8192  # answers, at least, of a group of rows of a Parquet file
+_GROUP = 32_768  # lines, at least, of a group of rows of a Parquet file
 _REPEATED = ["class", "verdict"]  # columns whose values are worth a dictionary
 
 Named = tuple[list[str], AnswerColumns]  # what images are known by, and the answers about them
@@ -112,11 +112,10 @@ def _write_parquet(answers: Iterator[Answer], path: Path, columns: Sequence[str]
     schema = _schema(columns)
     types = schema.types
     with parquet.ParquetWriter(path, schema, use_dictionary=_REPEATED) as file:
-        waiting: list[Answer] = []
+        waiting: list[tuple[Any, ...]] = []
 
         def write() -> None:
-            rows = [row for answer in waiting for row in answer.rows()]
-            parts = zip(*rows, strict=True) if rows else ([] for _ in columns)
+            parts = zip(*waiting, strict=True) if waiting else ([] for _ in columns)
             arrays = [
                 arrow.array(
                     [None if v is None else str(v) for v in part] if t == arrow.string() else part,
@@ -128,8 +127,8 @@ def _write_parquet(answers: Iterator[Answer], path: Path, columns: Sequence[str]
             waiting.clear()
 
         for answer in answers:
-            waiting.append(answer)
-            if len(waiting) == _GROUP:
+            waiting += answer.rows()
+            if len(waiting) >= _GROUP:
                 write()
         if waiting:
             write()
@@ -219,13 +218,13 @@ def _columns_to_parquet(answers: Iterator[Named], path: Path) -> None:
 
 
 def _in_groups(answers: Iterator[Named]) -> Iterator[Named]:
-    """The same answers, `_GROUP` of them or more at a time."""
+    """The same answers, as many at a time as have `_GROUP` lines or more."""
     names: list[str] = []
     waiting: list[AnswerColumns] = []
     for known_by, some in answers:
         names += known_by
         waiting.append(some)
-        if len(names) >= _GROUP:
+        if len(names) * some.places.shape[1] >= _GROUP:
             yield names, AnswerColumns.joined(waiting)
             names, waiting = [], []
     if waiting:

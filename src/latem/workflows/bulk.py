@@ -22,6 +22,7 @@ import numpy as np
 
 from latem.core.alone import work_folder
 from latem.core.atomic import writing
+from latem.core.paths import stamp_of
 from latem.core.storage import library_versions
 from latem.inspection.families import family_of_columns
 from latem.inspection.speakers import inner_model
@@ -212,7 +213,6 @@ def identity_of(asked: Asked, about: list[Any], files: Iterable[str | PathLike[s
 
 def _stamp(path: str | PathLike[str]) -> list[int | None]:
     try:
-        facts = os.stat(path)
+        return [*stamp_of(path)]
     except OSError:
         return [None, None]
-    return [facts.st_size, facts.st_mtime_ns]

@@ -14,10 +14,9 @@ import json
 import math
 import os
 import time
-import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import chain
 from os import PathLike
 from pathlib import Path
@@ -35,13 +34,14 @@ from latem.models.answering import Asked
 from latem.models.answers import DOUBTFUL, NONE, Answer, Answers
 from latem.models.bad_rows import shifted
 from latem.models.checks import check_is_model
+from latem.models.inputs import columns_by_place
 from latem.models.scoring import block_rows
 from latem.workflows.answer_files import check_bulk_target, write_columns
 from latem.workflows.bulk import Bulk, identity_of
 
 READ_AHEAD = 2  # chunks that are read before a thread is free for them
 CHUNK_BYTES = 4 * 2**20  # of a chunk's features in single precision
-_LONGEST_CHUNK = 2**16  # rows
+_ANSWER_BYTES = 32  # of a name in an answer
 _SYNC_SECONDS = 1.0  # of answers that a machine without power may lose
 _SUM = 4  # bytes of a checksum
 
@@ -71,13 +71,12 @@ def name_features(
     """
     rows = _opened(model, features, id_column)
     asked = Asked(model, classes, top, seen_penalty, false_accept_rate)
-    size = chunk_rows(rows.width, len(asked.names))
+    size = chunk_rows(rows.width, asked.n_scored, asked.top)
     found: list[Answer] = []
-    with _without_names():
-        for names, columns in zip(
-            rows.names(size), _answered(asked, rows, size, 0, progress), strict=True
-        ):
-            found += columns.answers(names)
+    for names, columns in zip(
+        rows.names(size), _answered(asked, rows, size, 0, progress), strict=True
+    ):
+        found += columns.answers(names)
     return Answers(found)
 
 
@@ -121,10 +120,10 @@ def name_features_in_bulk(
     rows = _opened(model, features, id_column)
     check_bulk_target(out, inputs=rows.files)
     asked = Asked(model, classes, top, seen_penalty, false_accept_rate)
-    size = chunk_rows(rows.width, len(asked.names))
+    size = chunk_rows(rows.width, asked.n_scored, asked.top)
     work = out.with_name(f".{out.name}.answers")
     busy = f"Another run is writing {out}; wait, or name another file."
-    with writing(out), work_folder(work, busy), _without_names():
+    with writing(out), work_folder(work, busy):
         about = ["features", size, id_column]
         journal = ColumnJournal(
             work / "answers.journal",
@@ -135,21 +134,33 @@ def name_features_in_bulk(
         )
         done = journal.n_answers
 
-        def new() -> Iterator[AnswerColumns]:
+        def new() -> Generator[AnswerColumns, None, None]:
             with journal:
                 for columns in _answered(asked, rows, size, done, progress):
                     journal.write(columns)
                     yield columns
 
-        known = chain(journal, new())  # what is known is read before anything is added to it
-        counts = write_columns(zip(rows.names(size), known, strict=True), out)
+        with closing(new()) as rest:  # also if nothing more can be written
+            known = chain(journal, rest)  # what is known is read before anything is added to it
+            counts = write_columns(zip(rows.names(size), known, strict=True), out)
     return Bulk(rows.n_rows, 0, counts[DOUBTFUL], counts[NONE], n_resumed=done)
 
 
-def chunk_rows(width: int, n_classes: int) -> int:
-    """Rows of a chunk: a multiple of those that are scored together, of about `CHUNK_BYTES`."""
-    together = math.lcm(block_rows(n_classes), block_rows(n_classes, in_parts=True))
-    wanted = min(CHUNK_BYTES // (4 * width), _LONGEST_CHUNK)
+def chunk_rows(width: int, n_scored: Iterable[int], top: int) -> int:
+    """Rows of a chunk: a multiple of those that are scored together, of about `CHUNK_BYTES`.
+
+    Parameters
+    ----------
+    width : int
+        Features of a row.
+    n_scored : iterable of int
+        How many classes are scored at a time, see `Asked`.
+    top : int
+        Names of an answer.
+    """
+    lengths = {block_rows(n, in_parts=parts) for n in n_scored for parts in (False, True)}
+    together = math.lcm(*lengths)
+    wanted = CHUNK_BYTES // max(4 * width, _ANSWER_BYTES * top)
     return together * max(wanted // together, 1)
 
 
@@ -164,14 +175,6 @@ def _opened(model: Any, features: Any, id_column: str | None) -> FeatureRows:
     )
     rows.check_width(model.n_features_in_)
     return rows
-
-
-@contextmanager
-def _without_names() -> Iterator[None]:
-    """Columns are not said to lack names: they were chosen by them, or the file has none."""
-    with warnings.catch_warnings():  # of the process: not to be entered by several threads
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        yield
 
 
 def _answered(
@@ -194,7 +197,8 @@ def _answered(
     def answer(chunk: tuple[int, np.ndarray]) -> AnswerColumns:
         first, X = chunk
         try:
-            return asked.columns(X)
+            with columns_by_place():  # chosen by their names, or the file has none
+                return asked.columns(X)
         except ValueError as error:
             raise ValueError(f"{rows.place}: {shifted(error, first)}") from None
 
@@ -203,6 +207,7 @@ def _answered(
         yield columns
         done += len(columns)
         report(done, rows.n_rows)
+    rows.check_unchanged()
 
 
 class ColumnJournal:

@@ -121,7 +121,7 @@ def image_index(model: Any, X: np.ndarray, *, use_index: bool | None = None) -> 
         An index can only be beside those of a memory-mapped `.npy` file.
     use_index : bool, optional
         Whether to use an index, which must be there then; by default one is used that is there,
-        and fits, if there are many images.
+        fits, and was found to miss little, if there are many images.
     """
     if use_index is False or (use_index is None and len(X) < INDEX_FROM):
         return ImageIndex(model, X)
@@ -132,6 +132,9 @@ def image_index(model: Any, X: np.ndarray, *, use_index: bool | None = None) -> 
             raise
         _log.warning("%s All images are looked through.", error)
         stored = None
+    known = None if stored is None else stored.recall
+    if use_index is None and known is not None and known < RECALL:
+        stored = None  # as was told when it was made
     if use_index and stored is None:
         raise FileNotFoundError(
             "There is no index of these images for this model: make one by latem data index."
@@ -191,8 +194,8 @@ def index_images(
     made = open_index(images.path, images.X, scaler)
     if made is not None and made.recall is not None and made.recall < RECALL:
         _log.warning(
-            "%s finds only %.0f %% of the best %d images of a class: they are too much alike for "
-            "it. Look through all images (use_index=False, latem find --exact).",
+            "%s finds only %.0f %% of the best %d images of a class, so it is not used unless it "
+            "is asked for (use_index=True, latem find --index): all images are looked through.",
             path,
             100 * made.recall,
             BEST,
