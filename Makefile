@@ -100,6 +100,7 @@ $(READY): pyproject.toml requirements/dev.txt
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
 	  { test "$$(id -u)" = 0 && apt-get update -q && apt-get install -qy python3-venv; } || \
 	  { echo "Python's venv module is missing: install it (Debian: apt install python3-venv)"; exit 1; }
+	@echo "Installing packages into .venv, which takes some minutes"
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

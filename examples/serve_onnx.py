@@ -14,7 +14,7 @@ import sys
 import numpy as np
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-import onnxruntime
+from onnxruntime import InferenceSession, set_default_logger_severity
 
 
 def read(path, how):
@@ -29,8 +29,8 @@ def read(path, how):
 
 
 if __name__ == "__main__":
-    onnxruntime.set_default_logger_severity(3)  # inputs with defaults are no reason to warn
-    session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+    set_default_logger_severity(3)  # inputs with defaults are no reason to warn
+    session = InferenceSession(*sys.argv[1:2] or sys.exit(__doc__), None, ["CPUExecutionProvider"])
     about = json.loads(session.get_modelmeta().custom_metadata_map["latem"])
     for path in sys.argv[2:]:
         for _, sure, best, *_ in zip(*session.run(None, read(path, about["encoder"])), strict=True):

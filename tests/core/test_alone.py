@@ -83,6 +83,20 @@ def test_a_work_folder_is_removed_when_all_went_well(tmp_path):
     assert not work.exists()
 
 
+def test_a_work_folder_is_removed_after_an_error_that_makes_it_useless(tmp_path):
+    piece = tmp_path / "work" / "piece"
+
+    def fail(useless):
+        with work_folder(tmp_path / "work", BUSY, useless=useless):
+            piece.write_text("done so far")
+            raise ZeroDivisionError
+
+    for useless, stays in (((ZeroDivisionError,), False), ((KeyError,), True)):
+        with pytest.raises(ZeroDivisionError):
+            fail(useless)
+        assert piece.exists() == stays
+
+
 def test_a_work_folder_stays_after_an_error(tmp_path):
     work = tmp_path / ".work"
 

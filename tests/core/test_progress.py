@@ -42,6 +42,18 @@ def test_lines_come_after_a_while_and_not_too_often(clock, capsys):
     assert "\x1b" not in err
 
 
+def test_the_time_left_is_not_guessed_from_a_moment(clock, capsys):
+    with bars_by_title(True, "steps", clock=clock) as advance:
+        clock.now += FIRST_LINE
+        advance("training", 1, 150)
+        clock.now += NEXT_LINE
+        advance("training", 10, 150)
+    assert capsys.readouterr().err.splitlines() == [
+        "training: 1 of 150 steps",
+        "training: 10 of 150 steps, 7:00 left",
+    ]
+
+
 def test_short_work_says_nothing(clock, capsys):
     run(clock, 9, 1, total=9)
     run(clock, 1, 500, total=1)  # it has ended: what follows says so

@@ -246,6 +246,7 @@ def test_release(tmp_path):
         ({"test_Y": {"att": np.ones((4, 2))}}, "hold different embeddings"),
         ({"val_Y": {"att": np.ones((4, 1))}}, "column 1 of val_Y is not a column of trainval_Y"),
         ({"test_Y": {"att": np.ones((4, 2)), "w2v": np.ones((2, 3))}}, "differ in number"),
+        ({"test_Y": {"att": np.ones((3, 2)), "w2v": np.ones((2, 2))}}, "'att' have 4 .* and 3 in"),
         ({"test_Y": np.array([["x"]], object)}, "a containers.Map.*cell2struct"),
     ],
 )

@@ -35,6 +35,26 @@ def test_texts_of_other_programs(path):
     assert MatFile(path).get("bytes") == ["zebra", "okapi"]
 
 
+def test_a_driver_of_any_size_is_not_looked_for(path):
+    """HDF5 would make room for as much as the file says of it."""
+    with h5py.File(path, "w", libver="earliest", userblock_size=512) as file:
+        file["features"] = np.eye(3)
+    assert MatFile(path).matrix("features").shape == (3, 3)
+    content = bytearray(path.read_bytes())
+    assert content[512 + 48 : 512 + 56] == b"\xff" * 8
+    content[512 + 48 : 512 + 56] = (600).to_bytes(8, "little")
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"data\.mat is damaged: it tells of a file driver"):
+        MatFile(path)
+
+
+@pytest.mark.parametrize("version", ["earliest", "v108", "v110", "latest"])
+def test_hdf5_of_every_version(path, version):
+    with h5py.File(path, "w", libver=version) as file:
+        file["features"] = np.eye(3)
+    assert MatFile(path).matrix("features").shape == (3, 3)
+
+
 def test_sparse_matrices(path):
     savemat(path, {"features": scipy.sparse.eye(5).tocsc(), "labels": np.ones((5, 1))})
     with pytest.raises(ValueError, match=r"features is a sparse matrix.*features = full\(features"):

@@ -70,6 +70,8 @@ def test_delimiters_inside_names(tmp_path):
         ("class,a,a\nx,1,2\n", "columns twice: 'a'"),
         ("class,a\n,1\n", "The class number 1 of the table has no name"),
         ("ant,6.0,0.5\nbee,6.0,1.0\n", "seems to have no header"),
+        ("id,Class,a\n1,x,2\n2,y,3\n", "but 'id' holds numbers, .* Put 'Class' first"),
+        ("site,class,a\nhere,x,2\nhere,y,3\n", "but 'site' holds numbers, or the same more than"),
         ("class,a\n", "holds no classes"),
         ("", "holds no classes"),
         ("class\nx\n", "at least one of numbers"),

@@ -224,6 +224,17 @@ def test_memory_is_foreseen(tmp_path, monkeypatch, name, mode, bytes_a_pixel):
         read_picture(tmp_path / name)
 
 
+def test_rows_of_narrow_pictures_count(tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "MAX_BYTES", 10 * 10_000)
+    for size, fits in (((100, 100), True), ((8, 1250), False)):
+        Image.new("L", size).save(tmp_path / "a.png")
+        if fits:
+            assert read_picture(tmp_path / "a.png").size == size
+            continue
+        with pytest.raises(PictureError, match="they take 130 kB of memory"):
+            read_picture(tmp_path / "a.png")
+
+
 def test_small_files_of_huge_pictures(tmp_path, monkeypatch):
     """A file of a few kilobytes that takes hundreds of megabytes is nobody's photograph."""
     path = tmp_path / "white.png"

@@ -236,6 +236,9 @@ def test_a_row_that_is_not_finite_is_named(model, place, tmp_path):
     np.save(tmp_path / "odd.npy", X)
     with pytest.raises(ValueError, match="among rows 4096 to 4607 that are too large"):
         name_features(model, tmp_path / "odd.npy")
+    with pytest.raises(ValueError, match="among rows 4096 to 4607 that are too large"):
+        name_features_in_bulk(model, tmp_path / "odd.npy", tmp_path / "a.csv")
+    assert left_over(tmp_path) == []  # nothing to go on from
 
 
 def test_a_file_that_is_also_read_is_not_written_over(model, place):

@@ -104,7 +104,8 @@ class Printer:
         if n_none:
             meaning += (
                 " None of these: hardly any picture of these classes looks so little like them; "
-                "probabilities say which it would be if it had to be one, and "
+                "probabilities say which it would be if it had to be one. Perhaps it is of a class "
+                "that was not asked for (--classes all asks for all that are known); "
                 "--false-accept-rate 1 names every picture."
             )
         typer.echo(

@@ -63,7 +63,9 @@ def only_one(
 
 
 @contextmanager
-def work_folder(path: Path, message: str) -> Iterator[None]:
+def work_folder(
+    path: Path, message: str, useless: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
     """Hold a folder for work in progress; it is removed when the block ends well.
 
     If the block raises, or the process is killed, the folder stays for the next run to go on from.
@@ -74,11 +76,16 @@ def work_folder(path: Path, message: str) -> Iterator[None]:
         Made if it does not exist.
     message : str
         Tells a second process that another one holds the folder.
+    useless : tuple of exception types
+        After these there is nothing to go on from, so the folder is removed as well.
     """
     path.mkdir(parents=True, exist_ok=True)
-    lock_file = path / _LOCK
+    lock_file, raised = path / _LOCK, None
     with only_one(lock_file, message, target=path):
-        yield
+        try:
+            yield
+        except useless as error:
+            raised = error
         for entry in sorted(path.iterdir(), key=lambda entry: entry == lock_file):
             with suppress(OSError):  # some systems remove no file that is open or mapped
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
@@ -86,6 +93,8 @@ def work_folder(path: Path, message: str) -> Iterator[None]:
         if os.name != "posix":
             lock_file.unlink(missing_ok=True)
         path.rmdir()  # unless another run has begun in it
+    if raised is not None:
+        raise raised
 
 
 def _is_at(descriptor: int, path: str | PathLike[str]) -> bool:

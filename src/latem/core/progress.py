@@ -18,6 +18,7 @@ Advance = Callable[..., None]
 Clock = Callable[[], float]
 
 FIRST_LINE, NEXT_LINE = 10.0, 30.0  # seconds before the first plain line, and between two
+_TOO_SOON = 2.0  # seconds after which the time left is guessed
 
 
 @contextmanager
@@ -185,6 +186,8 @@ class _Count:
         passed, moved = now - self.began, self.done - self._before
         if self.total is None:
             return f"{_minutes(passed)} so far"
+        if passed < _TOO_SOON:
+            return ""
         return f"{_minutes(passed * (self.total - self.done) / moved)} left" if moved > 0 else ""
 
 

@@ -135,7 +135,8 @@ def _check_header(path: Path) -> None:
         length = int.from_bytes(file.read(8), "little")
         if length > LARGEST_HEADER:
             raise _HeaderError(
-                f"it does not begin with a header of at most {LARGEST_HEADER // 2**20} MB"
+                f"it does not begin as such a file does, with a header of at most "
+                f"{LARGEST_HEADER // 2**20} MB"
             )
         head = file.read(length)
     if (n := head.count(b'"data_offsets"')) > MOST_ARRAYS:

@@ -153,7 +153,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         with open(path, "rb") as file:
             return tomllib.load(file)
     except FileNotFoundError:
-        raise FileNotFoundError(f"A dataset folder needs {path.name}: {path} is missing.") from None
+        raise FileNotFoundError(
+            f"A dataset folder needs {path.name}: {path} is missing. latem embed images makes a "
+            f"dataset folder of pictures, latem data convert of other data."
+        ) from None
     except IsADirectoryError:
         raise _is_folder(path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -39,8 +39,10 @@ class MatFile:
         if not self.path.is_file():
             raise no_file(self.path, "MATLAB file")
         with open(self.path, "rb") as file:
-            start = file.read(520)
-        if start.startswith(_HDF5_SIGNATURE) or start[512:].startswith(_HDF5_SIGNATURE):
+            start = file.read(1024)
+        first = next((at for at in (0, 512) if start.startswith(_HDF5_SIGNATURE, at)), None)
+        if first is not None:
+            _check_superblock(start[first:], self.path)
             self.variables = _read_hdf5(self.path)
         else:
             self.variables = _read_version_5(self.path)
@@ -166,6 +168,22 @@ def _plain_v5(value: Any) -> Any:
 
 
 # -- HDF5 -------------------------------------------------------------------------------------
+
+
+def _check_superblock(block: bytes, path: Path) -> None:
+    """Refuse an HDF5 file that tells of a driver of its own: it may be said to have any size.
+
+    In versions 0 and 1 of this block, the address of what tells of a driver comes after three other
+    addresses; it is all ones where there is none. Later versions have no such address.
+    """
+    version, width = block[8:9], block[13:14]
+    if version > b"\x01" or not width:
+        return
+    place = (24 if version == b"\0" else 28) + 3 * width[0]
+    if set(block[place : place + width[0]]) - {0xFF}:
+        raise FileFormatError(
+            f"{path} is damaged: it tells of a file driver, which no MATLAB file has."
+        )
 
 
 def _read_hdf5(path: Path) -> dict[str, Any]:

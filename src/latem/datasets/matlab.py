@@ -145,6 +145,12 @@ def from_release(path: str | PathLike[str], *, name: str = "") -> ZeroShotDatase
         )
     if set(seen[2]) != set(unseen[2]):
         raise ValueError(f"{file.path}: trainval_Y and test_Y hold different embeddings.")
+    for key, vectors in seen[2].items():
+        if vectors.shape[1] != unseen[2][key].shape[1]:
+            raise ValueError(
+                f"{file.path}: the class vectors {key!r} have {vectors.shape[1]} numbers in "
+                f"trainval_Y and {unseen[2][key].shape[1]} in test_Y; both need a column per class."
+            )
     names = {
         part: np.array([f"{part} {i:03d}" for i in range(1, content[3] + 1)])
         for part, content in (("seen", seen), ("unseen", unseen))

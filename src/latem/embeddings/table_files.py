@@ -190,6 +190,7 @@ def read_text(path: Path, *, numbers: bool = True) -> tuple[list[str], list[str]
         raise ValueError(f"{path} holds no classes: a header and one line per class are needed.")
     if len(header) < 2:
         raise ValueError(f"{path} needs a column of class names and at least one of numbers.")
+    _check_first_column(path, header, names)
     counts = ([str(i) for i in range(start, start + len(header) - 1)] for start in (0, 1))
     titled_by_numbers = all(as_number(title) is not None for title in header[1:])
     if titled_by_numbers and header[0].strip().lower() != "class" and header[1:] not in counts:
@@ -199,6 +200,19 @@ def read_text(path: Path, *, numbers: bool = True) -> tuple[list[str], list[str]
         )
     _log.debug("read %s: %d classes, %d columns", path, len(names), len(header) - 1)
     return names, header[1:], np.array(rows, dtype=object)
+
+
+def _check_first_column(path: Path, header: list[str], names: list[str]) -> None:
+    """Refuse a first column that holds no class names, where another one is called `class`."""
+    titles = [title.strip().lower() for title in header]
+    if titles[0] == "class" or "class" not in titles:
+        return
+    if len(set(names)) < len(names) or all(as_number(name) is not None for name in names):
+        raise ValueError(
+            f"{path}: class names are in the first column, but {header[0]!r} holds numbers, or the "
+            f"same more than once. Put {header[titles.index('class')]!r} first, and leave out what "
+            f"describes no class."
+        )
 
 
 def _delimiter(header: str) -> str:

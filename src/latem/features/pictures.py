@@ -41,6 +41,8 @@ STRIP = 1 << 20  # pixels that are converted at once
 _WIDTHS = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16L": 2, "I;16B": 2, "I;16N": 2}  # bytes; else 4
 _DECODERS = {"WEBP": 8, "AVIF": 8, "HEIF": 8, "JPEG2000": 16, "TIFF": 4}  # bytes a pixel besides
 _PROGRESSIVE = 6  # bytes a pixel of a progressive JPEG, before it is made smaller
+_NARROW = 64  # pixels; in narrower rows, what a row costs by itself counts, too
+_ROW = 32  # bytes: where it lies, in the picture and in the strips that are converted
 
 
 def read_picture(
@@ -137,6 +139,8 @@ def _cost(image: Image.Image, n_whole: int, at_least: int | None) -> int:
     n_pixels = image.width * image.height
     factor = _factor(image.size, at_least)
     n_bytes = n_pixels * (_WIDTHS.get(image.mode, 4) + _DECODERS.get(image.format or "", 0))
+    if image.width < _NARROW:
+        n_bytes += _ROW * image.height
     if image.info.get("progressive"):
         n_bytes += _PROGRESSIVE * n_whole
     if image.mode != "RGB" or image.has_transparency_data or factor > 1:
@@ -151,7 +155,9 @@ def _cost_of_turning(image: Image.Image, at_least: int | None) -> int:
 
 def _cost_of_result(image: Image.Image, at_least: int | None) -> int:
     """Bytes of the picture that is made in the end."""
-    return 4 * image.width * image.height // _factor(image.size, at_least) ** 2
+    factor = _factor(image.size, at_least)
+    rows = _ROW * image.height // factor if image.width // factor < _NARROW else 0
+    return 4 * image.width * image.height // factor**2 + rows
 
 
 def too_large(content: bytes, pixels: int) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from latem.core.arrays import unit_rows
-from latem.core.messages import first_few
+from latem.core.messages import first_few, hint_of
 from latem.core.slim import is_frame
 from latem.core.threads import single_threaded_blas
 from latem.embeddings.describe import join_classes
@@ -337,7 +337,8 @@ def meant_names(classes: Any, seen: Sequence[Any], known: Sequence[Any]) -> list
     if odd := [part for part in parts if not isinstance(part, Hashable)]:
         raise TypeError(
             f"A list of classes holds names, 'seen', 'unseen', 'all' and class tables, not a "
-            f"{type(odd[0]).__name__}."
+            f"{type(odd[0]).__name__}. A class table is a ClassEmbeddings, or a DataFrame indexed "
+            f"by class."
         )
     described = set(known)
     groups = [part for part in GROUPS if part in parts and part not in described]
@@ -357,9 +358,10 @@ def _group(classes: str | None, seen: Sequence[Any], known: Sequence[Any]) -> li
     if classes == "all":
         return list(known)
     if classes != "unseen":
+        single = f"; for a single class write [{classes!r}]" if classes in set(known) else ""
         raise ValueError(
             f"classes must be 'seen', 'unseen', 'all', a list of names or a class table, not "
-            f"{classes!r}; for a single class write [{classes!r}]."
+            f"{classes!r}{hint_of([classes], [*GROUPS, *known])}{single}."
         )
     learned = set(seen)
     names = [name for name in known if name not in learned]

@@ -123,7 +123,8 @@ def name_features_in_bulk(
     size = chunk_rows(rows.width, asked.n_scored, asked.top)
     work = out.with_name(f".{out.name}.answers")
     busy = f"Another run is writing {out}; wait, or name another file."
-    with writing(out), work_folder(work, busy):
+    # what the rows are refused for will be so again, until they or the model are others
+    with writing(out), work_folder(work, busy, useless=(ValueError,)):
         about = ["features", size, id_column]
         journal = ColumnJournal(
             work / "answers.journal",
