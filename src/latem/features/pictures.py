@@ -286,12 +286,16 @@ def _top(image: Image.Image) -> float:
     largest = 0.0
     for first, last in _strips(image.size):
         strip = np.asarray(image.crop((0, first, image.width, last)))
-        largest = max(largest, float(np.nan_to_num(strip.astype(np.float64)).max(initial=0)))
+        values = np.nan_to_num(strip.astype(np.float64), copy=False)
+        largest = max(largest, float(values.max(initial=0)))
     ranges = (1.0, 255.0, 65535.0) if image.mode == "F" else (255.0, 65535.0)
     return next((limit for limit in ranges if largest <= limit), largest)
 
 
 def _to_bytes(grey: np.ndarray, top: float) -> np.ndarray:
     """Grey of more than 8 bits as bytes."""
-    values = np.nan_to_num(grey.astype(np.float64))
-    return np.rint(np.clip(values / top, 0, 1) * 255).astype(np.uint8)
+    values = np.nan_to_num(grey.astype(np.float64), copy=False)
+    values /= top
+    np.clip(values, 0, 1, out=values)
+    values *= 255
+    return np.rint(values, out=values).astype(np.uint8)
