@@ -8,10 +8,11 @@ scores and order are exact.
 
 Images that are divided by their lengths are looked up by direction, and one graph serves all models
 that scale so: their (x/‖x‖ - m) · v differ from (x/‖x‖) · v by what is the same for all images.
-Other scalings are part of the score, so their graph is for models with that very scaling, and it is
-one of inner products. Long images are near to everything by inner products, and a graph would lead
-to them alone; so each image z gets one more coordinate, √(L² - ‖z‖²) with L the longest length. All
-are equally long then, and directions beside (v, 0) are in the order of z · v.
+Other scalings are part of the score, so their graph is one of inner products, for models with that
+very scaling. Long images are near to everything by inner products, and sometimes a graph leads to
+them alone. If it does, another one is made, in which each image z has one more coordinate,
+√(L² - ‖z‖²) with L the longest length: all are equally long then, and directions beside (v, 0) are
+in the order of z · v. It leads to all of them, but needs longer lists.
 
 How long a list must be depends on the images: many that are nearly alike are hard to tell apart in
 a graph. So a new index is asked for classes whose best images are known, and its lists become
@@ -45,7 +46,7 @@ INSTALL = "pip install 'latem[search]'"
 MOST_PIECES = 64  # lists that are united for a class
 BEST = 100  # of a class; so many of its images are to be on the lists
 RECALL = 0.95  # of them are found, in the mean of some classes
-_FORMAT = 3
+_FORMAT = 2
 _BATCH = 4096
 _PASSES = 64
 # many links, for of many images that are nearly alike, few ones would lead to some only
@@ -112,6 +113,10 @@ class StoredIndex:
     def __len__(self) -> int:
         return len(self._graph)
 
+    def save(self, path: Path) -> None:
+        """Write the graph to a file."""
+        self._graph.save(str(path))
+
     def fits(self, scaler: FeatureScaler) -> bool:
         """Whether images of another scaling can be looked up."""
         return _looked_up(scaler).same(self._scaler)
@@ -135,8 +140,7 @@ class StoredIndex:
             return None
         n = min(self.listed * max(k, BEST) // BEST, len(self))
         queries = (directions / lengths).astype(np.float32)
-        if not _by_direction(self._scaler):
-            queries = np.pad(queries, ((0, 0), (0, 1)))
+        queries = np.pad(queries, ((0, 0), (0, self._graph.ndim - queries.shape[1])))
         lists = [self._graph.search(query, n, threads=1).keys for query in queries]
         return np.unique(np.concatenate(lists)).astype(np.int64)
 
@@ -186,24 +190,23 @@ def build_index(
     -------
     path of the index file
     """
-    usearch = _usearch()
+    _usearch()
     images, stored = Path(images), _looked_up(scaler)
     path, note = index_files(images, scaler)
-    parameters = _parameters(stored)
     busy = f"Another process is writing {path}; wait for it."
     with only_one(path.with_name(f".{path.name}.lock"), busy, target=path, remove=True):
         before = stamp_of(images)
-        graph = usearch.Index(ndim=_width(X, stored), **parameters)
-        longest = None if _by_direction(stored) else _longest(X, stored, images)
-        with read_at_random(X):
-            for rows in _in_passes(len(X)):
-                batch = _finite(X[rows], rows, stored, images)
-                if longest is not None:
-                    batch = _equally_long(batch, longest)
-                graph.add(rows, batch, threads=resolve_threads(n_threads))
-                if progress is not None:
-                    progress(len(rows))
-        index = with_long_lists(graph, stored, known and known())
+        best, index, parameters = None, None, {}
+        for metric in _metrics(stored)[0 if known else -1 :]:
+            graph = _graph(images, X, stored, metric, n_threads, progress)
+            best = best or (known and known())
+            tried = with_long_lists(graph, stored, best)
+            if index is None or (tried.recall or 0) > (index.recall or 0):
+                index, parameters = tried, _parameters(stored, metric)
+            if tried.recall is None or tried.recall >= RECALL:
+                break
+            progress = None  # a second graph is not counted
+        assert index is not None
         facts = {
             "format": _FORMAT,
             "lists": {"length": index.listed, "recall": index.recall},
@@ -217,11 +220,34 @@ def build_index(
             raise ValueError(f"{images} has changed while its index was made; make it again.")
         note.unlink(missing_ok=True)  # an index without a note is none
         with atomic_path(path) as temporary:
-            graph.save(str(temporary))
+            index.save(temporary)
         facts["index"] = {"sha256": file_digest(path), "stamp": stamp_of(path)}
         write_text(note, json.dumps(facts, indent=2) + "\n")
     _log.info("made the index %s of %d images", path, len(X))
     return path
+
+
+def _graph(
+    images: Path,
+    X: np.ndarray,
+    stored: FeatureScaler,
+    metric: str,
+    n_threads: int | None,
+    progress: Callable[[int], None] | None,
+) -> Any:
+    """A graph of all images."""
+    lengthened = _is_lengthened(stored, metric)
+    longest = _longest(X, stored, images) if lengthened else 0.0
+    graph = _usearch().Index(ndim=X.shape[1] + lengthened, **_parameters(stored, metric))
+    with read_at_random(X):
+        for rows in _in_passes(len(X)):
+            batch = _finite(X[rows], rows, stored, images)
+            if lengthened:
+                batch = _equally_long(batch, longest)
+            graph.add(rows, batch, threads=resolve_threads(n_threads))
+            if progress is not None:
+                progress(len(rows))
+    return graph
 
 
 def open_index(
@@ -257,9 +283,10 @@ def open_index(
             "rows": len(X),
             "width": X.shape[1],
             "scaling": _digest(stored),
-            "parameters": _parameters(stored),
         }
         odd = [name for name, value in expected.items() if facts[name] != value]
+        metrics = [m for m in _metrics(stored) if facts["parameters"] == _parameters(stored, m)]
+        odd += [] if metrics else ["parameters"]
         known = {name: facts[name] for name in ("images", "index")}
         lists = facts["lists"]["length"], facts["lists"]["recall"]
         fits = _are_lists(*lists) and all(
@@ -282,7 +309,8 @@ def open_index(
         graph = usearch.Index.restore(str(path), view=True)
     except (ValueError, RuntimeError):
         graph = None
-    if graph is None or len(graph) != len(X) or graph.ndim != _width(X, stored):
+    wide = X.shape[1] + _is_lengthened(stored, metrics[0])
+    if graph is None or len(graph) != len(X) or graph.ndim != wide:
         raise IndexMismatchError(f"{path} is damaged; {again}.")
     return StoredIndex(graph, stored, *lists)
 
@@ -363,14 +391,19 @@ def _by_direction(stored: FeatureScaler) -> bool:
     return stored.kind == "l2"
 
 
-def _width(X: np.ndarray, stored: FeatureScaler) -> int:
-    """Coordinates of an image in a graph."""
-    return X.shape[1] + (not _by_direction(stored))
+def _metrics(stored: FeatureScaler) -> tuple[str, ...]:
+    """How images in a graph may be compared: the quick way first, the safe one last."""
+    return ("cos",) if _by_direction(stored) else ("ip", "cos")
 
 
-def _parameters(stored: FeatureScaler) -> dict[str, Any]:
-    # a byte holds a coordinate of a direction; one that is added may be far larger than the others
-    return {"metric": "cos", "dtype": "i8" if _by_direction(stored) else "bf16", **_GRAPH}
+def _is_lengthened(stored: FeatureScaler, metric: str) -> bool:
+    """Whether images in a graph have a coordinate more, by which all are equally long."""
+    return metric == "cos" and not _by_direction(stored)
+
+
+def _parameters(stored: FeatureScaler, metric: str) -> dict[str, Any]:
+    # a byte holds a coordinate of a direction; one that is added may be far larger than others
+    return {"metric": metric, "dtype": "i8" if _by_direction(stored) else "bf16", **_GRAPH}
 
 
 def _digest(stored: FeatureScaler) -> str:

@@ -3,9 +3,9 @@
 Rows come in chunks that stay in the caches of a processor. While every thread answers one of its
 own, `READ_AHEAD` more are read; no more of the features is ever in memory. Answers go to a journal
 in a hidden folder beside the output, as records of equal length with a checksum after each chunk,
-and to the file that was asked for, which takes its place when all are there. Chunks depend on the
-number of classes and the width of the features alone, so a run that was stopped or killed goes on
-to the same bytes.
+and to the file that was asked for, which takes its place when all are there. Chunks depend on what
+is asked and on the width of the features alone, so a run that was stopped or killed goes on to the
+same bytes.
 """
 
 from __future__ import annotations
