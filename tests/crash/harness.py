@@ -69,6 +69,11 @@ class Running:
         """A letter: T if it is stopped, Z if it has ended."""
         return Path(f"/proc/{self.pid}/stat").read_text().rsplit(") ", 1)[1][0]
 
+    def holds_a_lock(self):
+        """Whether it has locked any file."""
+        locks = Path("/proc/locks").read_text().splitlines()
+        return any(line.split()[4] == str(self.pid) for line in locks)
+
     def wait(self):
         """Wait until it has ended."""
         code = int(self.harness.ask({"wait": self.pid}))
