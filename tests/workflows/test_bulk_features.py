@@ -17,6 +17,7 @@ from helpers import command, left_over
 import latem
 from latem.core.threads import resolve_threads
 from latem.datasets import make_latent_world, write_folder
+from latem.models.answering import Asked
 from latem.models.scoring import block_rows
 from latem.workflows import bulk_features
 from latem.workflows.bulk_features import (
@@ -332,16 +333,24 @@ def test_a_file_that_changes_meanwhile_is_told(model, place, tmp_path):
     assert left_over(tmp_path) == []
 
 
-def test_seen_classes_beside_the_candidates_are_scored_in_the_same_blocks(tmp_path, monkeypatch):
-    world = make_latent_world(n_seen=1500, n_unseen=8, n_images=2, n_features=16, random_state=0)
-    model = latem.ESZSL(world.embeddings["att"], dtype="float64").fit(*world.training())
-    latem.calibrate_answers(model, *world.training())
-    X = np.resize(world.features, (5000, 16)).astype(np.float32)
-    np.save(tmp_path / "rows.npy", X)
-    monkeypatch.setattr(bulk_features, "CHUNK_BYTES", 4 * 16 * 500)
-    found = name_features(model, tmp_path / "rows.npy", top=1)
-    wanted = model.answer(X, top=1)
-    assert [one.strangeness for one in found] == [one.strangeness for one in wanted]
+@pytest.mark.parametrize("known", [True, False])
+def test_chunks_are_cut_where_seen_classes_beside_the_candidates_are(model, place, known):
+    """Their blocks are other ones than those of the candidates, if there are many of them."""
+    if not known:
+        dataset = latem.read_folder(place / "set")
+        model = latem.ESZSL(dataset.embeddings["att"]).fit(*dataset.training())
+    scored = []
+    each_scored = model.each_scored
+
+    def noted(X, classes, keep):
+        scored.append(len(model.candidate_names(classes)))
+        each_scored(X, classes, keep)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model, "each_scored", noted)
+        asked = Asked(model, "unseen", 1)
+        asked.columns(np.load(place / "rows.npy")[:10])
+    assert sorted(asked.n_scored) == sorted(scored) == ([6, 20] if known else [6])
 
 
 def test_memory_does_not_grow_with_the_number_of_names(place, tmp_path):
@@ -414,8 +423,6 @@ def test_the_command_prints_what_it_finds(place):
 
 
 def test_a_journal_of_another_question_is_begun_anew(model, tmp_path):
-    from latem.models.answering import Asked
-
     asked, path = Asked(model), tmp_path / "journal"
     ColumnJournal(path, "first", asked, 100, 10)
     before = path.read_bytes()

@@ -134,7 +134,8 @@ def image_index(model: Any, X: np.ndarray, *, use_index: bool | None = None) -> 
         stored = None
     known = None if stored is None else stored.recall
     if use_index is None and known is not None and known < RECALL:
-        stored = None  # as was told when it was made
+        _log.info("The index misses %.0f %%: all images are looked through.", 100 * (1 - known))
+        stored = None  # which was told when it was made, too
     if use_index and stored is None:
         raise FileNotFoundError(
             "There is no index of these images for this model: make one by latem data index."
